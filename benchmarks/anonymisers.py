@@ -9,8 +9,8 @@ import numpy as np
 import soxr
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import bounded, read, unit
-from benchmarks.systems import protected
+from benchmarks.readers import format_interval, read, scale_to_unit
+from benchmarks.systems import anonymise
 from monitor.anonymisers import Utterance, make
 from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus import find
@@ -36,22 +36,27 @@ def vocoder(
     paths = [next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers]
     sounds = [read(path, seconds) for path in paths if isinstance(path, Path)]
 
-    def speed(method: str, rate: int) -> str:
+    def measure_speed(method: str, rate: int) -> str:
         """Return audio seconds per CPU second, of this process and its ended child processes."""
-        heard = [soxr.resample(sound, RATE, rate) for sound in sounds]
+        resampled = [soxr.resample(sound, RATE, rate) for sound in sounds]
         began = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-        for sound in heard:
-            protected(make(method, Utterance(rate)), sound)
+        for sound in resampled:
+            anonymise(make(method, Utterance(rate)), sound)
         ended = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-        took = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime
-                   for a, b in zip(began, ended, strict=True))  # fmt: skip
-        return f"{sum(map(len, sounds)) / RATE / took:.0f}"
+        processor_seconds = sum(
+            b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime
+            for a, b in zip(began, ended, strict=True)
+        )
+        return f"{sum(map(len, sounds)) / RATE / processor_seconds:.0f}"
 
     named = {f"`{method}`": method for method in methods}
     named |= {f"`{command}`": f"command:{command}"} if command else {}
     page.table(
         "method | times real time at 16 kHz | at 48 kHz",
-        ([label, *(speed(each, rate) for rate in (RATE, 48_000))] for label, each in named.items()),
+        (
+            [label, *(measure_speed(each, rate) for rate in (RATE, 48_000))]
+            for label, each in named.items()
+        ),
     )
 
 
@@ -83,26 +88,26 @@ def laplace(
         if len(long) > 1:
             readers[name] = (long[0][:template], long[1])
     names = tuple(readers)
-    clear = np.stack([unit(readers[name][0]).mean(axis=0) for name in names])
+    clear = np.stack([scale_to_unit(readers[name][0]).mean(axis=0) for name in names])
     page.note(f"{len(names)} readers, at most {np.log2(len(names)):.2f} bits")
 
-    def attacks(epsilon: float, count: int) -> dict[str, ScoreMatrix]:
+    def score_attacks(epsilon: float, count: int) -> dict[str, ScoreMatrix]:
         cosine, likelihood, lazy, owners = [], [], [], []
         for draw in range(draws if epsilon < NO_NOISE else 1):
 
-            def noisy(values: FloatArray, *whose: object, draw: int = draw) -> FloatArray:
-                return (
-                    values if epsilon == NO_NOISE else Laplace(epsilon).noisy(values, draw, *whose)
-                )
+            def add_noise(values: FloatArray, *key: object, draw: int = draw) -> FloatArray:
+                return values if epsilon == NO_NOISE else Laplace(epsilon).noisy(values, draw, *key)
 
-            made = [unit(noisy(readers[n][0], n, "template")).mean(axis=0) for n in names]
+            protected = [
+                scale_to_unit(add_noise(readers[n][0], n, "template")).mean(axis=0) for n in names
+            ]
             for owner, name in enumerate(names):
-                heard = noisy(readers[name][1], name, "trial").astype(np.float64)
-                for begin in range(0, len(heard) - count + 1, count):
-                    trial = heard[begin : begin + count]
-                    mean = unit(trial).mean(axis=0)
-                    cosine.append(unit(clear) @ mean)
-                    lazy.append(unit(np.stack(made)) @ mean)
+                trial_frames = add_noise(readers[name][1], name, "trial").astype(np.float64)
+                for begin in range(0, len(trial_frames) - count + 1, count):
+                    trial = trial_frames[begin : begin + count]
+                    mean = scale_to_unit(trial).mean(axis=0)
+                    cosine.append(scale_to_unit(clear) @ mean)
+                    lazy.append(scale_to_unit(np.stack(protected)) @ mean)
                     apart = trial[:, None] - clipped(clear * len(clear[0]), 1.0)
                     likelihood.append(-np.abs(apart).sum(axis=(0, 2)))
                     owners.append(owner)
@@ -114,19 +119,19 @@ def laplace(
                  "protected templates, cosine")  # fmt: skip
     lengths = ((3, 9.0), (10, 30.0))
 
-    def row(epsilon: float) -> list[str]:
+    def create_row(epsilon: float) -> list[str]:
         """Return epsilon, the guaranteed maximum bits by trial length, and each attacker's bits."""
         cells: dict[str, list[str]] = {attacker: [] for attacker in attackers}
         for count, _ in lengths:
-            for attacker, matrix in attacks(epsilon, count).items():
-                how = EvaluationSettings(replicates=200)
-                bits = evaluate(matrix, settings=how).figures["srd.mean_bits_model"]
-                cells[attacker].append(bounded(bits.value, bits.low, bits.high))
-        told = ["no noise", "no limit"]
+            for attacker, matrix in score_attacks(epsilon, count).items():
+                settings = EvaluationSettings(replicates=200)
+                bits = evaluate(matrix, settings=settings).figures["srd.mean_bits_model"]
+                cells[attacker].append(format_interval(bits.value, bits.low, bits.high))
+        first_cells = ["no noise", "no limit"]
         if epsilon < NO_NOISE:
             allowed = (promises({"": length}, epsilon)[0].most_bits for length in lengths)
-            told = [f"{epsilon:g}", ", ".join(f"{most:.0f}" for most in allowed)]
-        return [*told, *(", ".join(each) for each in cells.values())]
+            first_cells = [f"{epsilon:g}", ", ".join(f"{most:.0f}" for most in allowed)]
+        return [*first_cells, *(", ".join(each) for each in cells.values())]
 
     heads = " | ".join(f"{attacker}: 9 s, 30 s" for attacker in attackers)
-    page.table(f"epsilon a frame | allowed in 9 s, 30 s | {heads}", map(row, epsilons))
+    page.table(f"epsilon a frame | allowed in 9 s, 30 s | {heads}", map(create_row, epsilons))

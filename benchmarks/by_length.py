@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 import soundfile
 
-from benchmarks.readers import alike, chapters, corpus_of, read
+from benchmarks.readers import chapters, create_corpus, equal_speaker_weights, read
 from monitor import Monitor
 from monitor.events.reading import Reading
 from monitor.jobs import each_in_order
@@ -80,7 +80,7 @@ class Figures:
     others: float | None
 
 
-def measure(
+def measure_streams(
     speech: Path,
     voices: Path,
     *,
@@ -101,52 +101,52 @@ def measure(
     """
     reference = Population.reference()
     populations = dict.fromkeys(named, reference)
-    streams = list(of_readers(speech, reference, readers, named, starts))
+    streams = list(read_reader_streams(speech, reference, readers, named, starts))
     if OWN in named:
         judges = [p for p in people(voices) if p.role == "judge" and len(p.clips) > 1]
-        populations[OWN] = at_own_microphones(judges, reference, jobs)
-        streams += of_people(judges, populations[OWN], starts)
-    found = each_in_order(partial(played, populations), streams, jobs)
+        populations[OWN] = enrol_own_microphones(judges, reference, jobs)
+        streams += read_people_streams(judges, populations[OWN], starts)
+    found = each_in_order(partial(measure_stream, populations), streams, jobs)
     return [figures for each in found for figures in each]
 
 
-def of_readers(
+def read_reader_streams(
     speech: Path, reference: Population, readers: Collection[str], named: Sequence[str], starts: int
 ) -> Iterator[Stream]:
     """Yield streams from chapters that are not enrolled, in each condition."""
-    taken = {(s.name, note.label) for s in reference.speakers for note in s.sources}
+    enrolled = {(s.name, note.label) for s in reference.speakers for note in s.sources}
     by_reader: dict[str, list[dict[str, str]]] = {}
     for row in chapters(speech):
-        if (row["speaker"], Path(row["path"]).name) not in taken:
+        if (row["speaker"], Path(row["path"]).name) not in enrolled:
             by_reader.setdefault(row["speaker"], []).append(row)
     changes = conditions(speech)
     for name in sorted(set(by_reader).intersection(readers or by_reader)):
-        places = [
-            (row["path"], place)
+        starts_of_chapters = [
+            (row["path"], start)
             for row in by_reader[name]
-            for place in starts_of(read(speech / row["path"]))
+            for start in find_starts(read(speech / row["path"]))
         ]
-        for number, at in enumerate(spread(len(places), starts)):
-            (path, place), (audio, most) = places[at], played_of(number)
-            sound = read(speech / path, audio, place)
+        for number, index in enumerate(spread_indices(len(starts_of_chapters), starts)):
+            (path, start), (audio, most) = starts_of_chapters[index], choose_seconds(number)
+            sound = read(speech / path, audio, start)
             for condition in named:
                 if condition != OWN:
                     changed = np.asarray(changes[condition](sound, number), np.float32)
-                    yield Stream(condition, name, path, place, most, changed)
+                    yield Stream(condition, name, path, start, most, changed)
 
 
-def played_of(number: int) -> tuple[float, float]:
+def choose_seconds(number: int) -> tuple[float, float]:
     """Return the seconds of audio of a stream, and the seconds of speech after which it ends."""
     return (SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (LONG_AUDIO, LENGTHS[-1])
 
 
-def spread(places: int, count: int) -> list[int]:
+def spread_indices(places: int, count: int) -> list[int]:
     """Return at most ``count`` evenly spaced indices of ``places`` items."""
     chosen = np.linspace(0, places - 1, min(count, places)).round()
     return chosen.astype(int).tolist()  # type: ignore[no-any-return]
 
 
-def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
+def find_starts(sound: FloatArray, minimum_seconds: float = LONG_AUDIO) -> list[float]:
     """Return start times in seconds, in pauses and at least 0.2 s before the next sound.
 
     At least ``rest`` seconds of the recording follow each start.
@@ -160,16 +160,16 @@ def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
         (pause.end() - min((pause.end() - pause.start()) / 2, 100 * _MOST_LEAD)) / 100
         for pause in re.finditer(f"q{{{long},}}", text)
     ]
-    return [each for each in found if each <= len(sound) / RATE - rest]
+    return [each for each in found if each <= len(sound) / RATE - minimum_seconds]
 
 
-def at_own_microphones(judges: Sequence[Person], reference: Population, jobs: int) -> Population:
+def enrol_own_microphones(judges: Sequence[Person], reference: Population, jobs: int) -> Population:
     """Return the shipped population with people enrolled from their longest session."""
-    sounds = ((person.name, joined(sessions_of(person)[0])) for person in judges)
-    return with_people(reference, sounds, jobs)
+    sounds = ((person.name, join_clips(split_sessions(person)[0])) for person in judges)
+    return enrol_people(reference, sounds, jobs)
 
 
-def with_people(
+def enrol_people(
     reference: Population, sounds: Iterable[tuple[str, FloatArray]], jobs: int
 ) -> Population:
     """Return a population with people enrolled from a recording each, as `monitor enrol --add`."""
@@ -180,34 +180,36 @@ def with_people(
             soundfile.write(path, sound, RATE)
             files.append((path, name, "1"))
         names = tuple(reference.features)
-        made = enrol(corpus_of(files), features=names, seconds=TEMPLATE_SECONDS, jobs=jobs)
-    return reference.joined(made.population)
+        enrolment = enrol(create_corpus(files), features=names, seconds=TEMPLATE_SECONDS, jobs=jobs)
+    return reference.joined(enrolment.population)
 
 
-def sessions_of(person: Person) -> list[list[Path]]:
+def split_sessions(person: Person) -> list[list[Path]]:
     """Return the clips of the session with the most clips, and those of all other sessions."""
     order = sorted(person.clips, key=lambda name: (-len(person.clips[name]), name))
     rest = [clip for name in order[1:] for clip in sorted(person.clips[name])]
     return [sorted(person.clips[order[0]]), rest]
 
 
-def joined(clips: Sequence[Path]) -> FloatArray:
+def join_clips(clips: Sequence[Path]) -> FloatArray:
     return np.concatenate([soundfile.read(clip, dtype="float32")[0] for clip in clips])
 
 
-def of_people(judges: Sequence[Person], population: Population, starts: int) -> Iterator[Stream]:
+def read_people_streams(
+    judges: Sequence[Person], population: Population, starts: int
+) -> Iterator[Stream]:
     """Yield streams that begin with a clip, continue with the later ones, then the earlier ones."""
     for person in judges:
-        clips = sessions_of(person)[1]
-        for number, first in enumerate(spread(len(clips), starts)):
-            audio, most = played_of(number)
-            sound = joined([*clips[first:], *clips[:first]][: round(audio / 2)])
+        clips = split_sessions(person)[1]
+        for number, first in enumerate(spread_indices(len(clips), starts)):
+            audio, most = choose_seconds(number)
+            sound = join_clips([*clips[first:], *clips[:first]][: round(audio / 2)])
             if person.name in population.names:
-                heard = sound[: round(audio * RATE)]
-                yield Stream(OWN, person.name, clips[first].name, 0.0, most, heard)
+                part = sound[: round(audio * RATE)]
+                yield Stream(OWN, person.name, clips[first].name, 0.0, most, part)
 
 
-def played(populations: Mapping[str, Population], stream: Stream) -> list[Figures]:
+def measure_stream(populations: Mapping[str, Population], stream: Stream) -> list[Figures]:
     """Measure a stream at each length of speech that it reaches, with and without its speaker."""
     population = populations[stream.condition]
     own = Monitor(population, watch=stream.speaker, step_seconds=STEP_SECONDS)
@@ -216,7 +218,8 @@ def played(populations: Mapping[str, Population], stream: Stream) -> list[Figure
     others = Monitor(
         population.without(stream.speaker), step_seconds=STEP_SECONDS, settings=settings
     )
-    place, reader = own.attacker.names.index(stream.speaker), own.core.intake.create_block_reader()
+    own_index = own.attacker.names.index(stream.speaker)
+    reader = own.core.intake.create_block_reader()
     readings, without = list[Reading](), list[Reading]()
     step = round(STEP_SECONDS * RATE)
     for begin in range(0, len(stream.sound), step):
@@ -228,55 +231,59 @@ def played(populations: Mapping[str, Population], stream: Stream) -> list[Figure
             break
     found = []
     for length in (each for each in LENGTHS if each <= stream.speech):
-        at = next((i for i, each in enumerate(readings) if each.speech >= length), None)
-        if at is None:
+        index = next((i for i, each in enumerate(readings) if each.speech >= length), None)
+        if index is None:
             break
-        first, mean, (one, other) = False, None, (readings[at], without[at])
-        if one.evidence_bits is not None and one.ratios is not None:
-            first = bool(one.ratios[place] > np.delete(one.ratios, place).max())
-        if one.evidence_bits is not None and other.ratios is not None:
-            mean = float(np.exp2(other.ratios).mean())
-        found.append(Figures(*stream[:4], length, one.evidence_bits, first, mean))
+        first, mean = False, None
+        with_speaker, without_speaker = readings[index], without[index]
+        if with_speaker.evidence_bits is not None and with_speaker.ratios is not None:
+            ratios = with_speaker.ratios
+            first = bool(ratios[own_index] > np.delete(ratios, own_index).max())
+        if with_speaker.evidence_bits is not None and without_speaker.ratios is not None:
+            mean = float(np.exp2(without_speaker.ratios).mean())
+        found.append(Figures(*stream[:4], length, with_speaker.evidence_bits, first, mean))
     return found
 
 
-def rows_of(found: Sequence[Figures]) -> Iterator[list[str]]:
+def create_length_rows(found: Sequence[Figures]) -> Iterator[list[str]]:
     """Yield the cells of one row per condition and length; each person has the same weight."""
     for condition in dict.fromkeys(each.condition for each in found):
         for length in LENGTHS:
-            some = [f for f in found if (f.condition, f.length) == (condition, length)]
-            if some:
-                yield [condition, f"{length:g} s", *cells(some)]
+            results = [f for f in found if (f.condition, f.length) == (condition, length)]
+            if results:
+                yield [condition, f"{length:g} s", *create_cells(results)]
 
 
-def cells(some: Sequence[Figures]) -> list[str]:
+def create_cells(results: Sequence[Figures]) -> list[str]:
     """Return the figures of streams at one length as text."""
-    names, speaker = np.unique([each.speaker for each in some], return_inverse=True)
-    told = [place for place, each in enumerate(some) if each.bits is not None]
-    counts = f"{len(some)}, {len(names)}"
-    late = f"{100 * (1 - _mean(np.isin(np.arange(len(some)), told), speaker)):.0f} %"
-    if not told:
-        return [counts, *[""] * 5, late]
-    bits = np.array([some[place].bits for place in told], float)
-    whose, weights = speaker[told], alike(speaker[told])
-    first = _mean(np.array([some[place].first for place in told]), whose)
-    others = np.array([np.nan if some[p].others is None else some[p].others for p in told], float)
+    names, speaker = np.unique([each.speaker for each in results], return_inverse=True)
+    answered = [index for index, each in enumerate(results) if each.bits is not None]
+    counts = f"{len(results)}, {len(names)}"
+    missing = f"{100 * (1 - _mean(np.isin(np.arange(len(results)), answered), speaker)):.0f} %"
+    if not answered:
+        return [counts, *[""] * 5, missing]
+    bits = np.array([results[index].bits for index in answered], float)
+    answered_speaker, weights = speaker[answered], equal_speaker_weights(speaker[answered])
+    first = _mean(np.array([results[index].first for index in answered]), answered_speaker)
+    others = np.array(
+        [np.nan if results[p].others is None else results[p].others for p in answered], float
+    )
     tenth = weighted_quantile(bits, weights[None], 0.1).item()
     return [
         counts,
         f"{100 * first:.0f} %",
-        f"{_mean(bits, whose):.1f}",
+        f"{_mean(bits, answered_speaker):.1f}",
         f"{tenth:.1f}",
-        f"{100 * _mean(bits < 0, whose):.0f} %",
-        f"{_mean(others, whose):.2f}",
-        late,
+        f"{100 * _mean(bits < 0, answered_speaker):.0f} %",
+        f"{_mean(others, answered_speaker):.2f}",
+        missing,
     ]
 
 
 def _mean(values: FloatArray | BoolArray, speaker: IntArray) -> float:
-    return float(np.average(values, weights=alike(speaker)))
+    return float(np.average(values, weights=equal_speaker_weights(speaker)))
 
 
-def keep(found: Sequence[Figures], path: Path) -> None:
+def write_figures(found: Sequence[Figures], path: Path) -> None:
     """Write all figures as JSON, to compare two versions."""
     path.write_bytes(orjson.dumps([asdict(each) for each in found], option=orjson.OPT_INDENT_2))

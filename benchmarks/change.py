@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, listen
+from benchmarks.readers import FEATURES, decode
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames
@@ -74,9 +74,9 @@ class Halves:
 
     def __init__(self, readers: list[Reader], features: Sequence[str]) -> None:
         self.speakers = readers[1::2]  # every other one: both sexes, all corpora
-        self.background = {name: followed(name, readers[::2]) for name in features}
+        self.background = {name: create_background(name, readers[::2]) for name in features}
 
-    def followed(self, names: Sequence[str]) -> dict[str, FollowedFeature]:
+    def select_background(self, names: Sequence[str]) -> dict[str, FollowedFeature]:
         """Return the background of some features."""
         return {name: self.background[name] for name in names}
 
@@ -92,23 +92,27 @@ def change(
     --channel N also tests N readers from audio. After 90 s of unchanged audio, 90 s follow through
     a telephone's band-pass filter, with noise at an SNR of 20 dB, or at a quarter of the level.
     """
-    halves = Halves(heard(speech, frames, features), features)
+    halves = Halves(load_readers(speech, frames, features), features)
     alone = [frames for reader in halves.speakers for frames in reader.chapters]
     hours = sum(frames.speech.size for frames in alone) / TICKS_PER_SECOND / 3600
     rng = np.random.default_rng(1)
-    spliced = [splice(turns(halves.speakers, rng)) for _ in range(streams)]
+    spliced = [splice(draw_turns(halves.speakers, rng)) for _ in range(streams)]
     page.note(f"{len(halves.speakers)} readers, {hours:.1f} h of one reader alone, "
               f"{sum(len(each.ends) - 1 for each in spliced)} changes")  # fmt: skip
 
     def row(names: Sequence[str]) -> list[str]:
-        by = halves.followed(names)
-        alarms = sum(len(reports(ChangeDetector(by), frames)) for frames in alone)
-        found: dict[bool, list[float | None]] = {False: [], True: []}
+        background = halves.select_background(names)
+        alarms = sum(len(detect_changes(ChangeDetector(background), frames)) for frames in alone)
+        delays_by_sex: dict[bool, list[float | None]] = {False: [], True: []}
         for stream in spliced:
-            told = reports(ChangeDetector(by), stream.frames)
+            reported = detect_changes(ChangeDetector(background), stream.frames)
             for pair, ends in zip(pairwise(stream.readers), pairwise(stream.ends), strict=True):
-                found[pair[0].sex == pair[1].sex].append(delay(told, *ends))
-        return ["+".join(names), f"{alarms / hours:.2f}", *(delays(x, 0.5) for x in found.values())]
+                delays_by_sex[pair[0].sex == pair[1].sex].append(find_delay(reported, *ends))
+        return [
+            "+".join(names),
+            f"{alarms / hours:.2f}",
+            *(format_delays(x, 0.5) for x in delays_by_sex.values()),
+        ]
 
     without = tuple(name for name in features if name != "channel")
     sets = dict.fromkeys([*((name,) for name in features), without, tuple(features)])
@@ -119,12 +123,18 @@ def change(
     )
 
     def through_row(name: str) -> list[str]:
-        made = [through(reader.paths[0], name, features) for reader in halves.speakers[:channel]]
+        streams = [
+            degrade_second_half(reader.paths[0], name, features)
+            for reader in halves.speakers[:channel]
+        ]
         cells, span = [name], (float(CHANNEL_SECONDS), 2.0 * CHANNEL_SECONDS)
         for names, quantiles in ((["f0"], ()), (["channel"], (0.5, 0.9))):
-            told = [reports(ChangeDetector(halves.followed(names)), frames) for frames in made]
-            late = [delay(each, *span) for each in told]
-            cells.append(delays(late, *quantiles))
+            reported = [
+                detect_changes(ChangeDetector(halves.select_background(names)), frames)
+                for frames in streams
+            ]
+            delays_found = [find_delay(each, *span) for each in reported]
+            cells.append(format_delays(delays_found, *quantiles))
         return cells
 
     if channel:
@@ -137,7 +147,7 @@ def change(
 # -------------------------------------------------------------------------------------- the streams
 
 
-def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Reader]:
+def load_readers(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Reader]:
     """Return the frames of each reader, sorted by sex; omit chapters shorter than a turn."""
     people: dict[tuple[str, str], Reader] = {}
     for row in csv.DictReader((speech / "manifest.csv").open(encoding="utf-8")):
@@ -148,12 +158,12 @@ def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Re
         if ready is not None and ready.exists():
             frames = reduce(join_frames, (r for r in FramesFile(ready) if isinstance(r, Frames)))
             if "channel" in features:
-                levels = hear(path, ["channel"]).tracks["channel"]
+                levels = extract_from_file(path, ["channel"]).tracks["channel"]
                 frames = Frames(frames.speech, {**frames.tracks, "channel": levels})
         elif folder is not None and row["corpus"] == "long":
             continue  # an hour in another language: not worth a slow extraction
         else:
-            frames = hear(path, features)
+            frames = extract_from_file(path, features)
         key = row["gender"], row["speaker"]
         reader = people.setdefault(key, Reader(row["speaker"], row["gender"], [], []))
         reader.paths.append(path)
@@ -161,7 +171,7 @@ def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Re
     return [reader for _, reader in sorted(people.items())]
 
 
-def hear(path: Path, features: Sequence[str], seconds: float | None = None) -> Frames:
+def extract_from_file(path: Path, features: Sequence[str], seconds: float | None = None) -> Frames:
     blocks = (b for b in File(path, end_seconds=seconds) if isinstance(b, Block))
     return extract(blocks, features)
 
@@ -195,40 +205,40 @@ def splice(turns: Sequence[Turn]) -> Spliced:
     return Spliced(Frames(np.concatenate(speech), tracks), ends.tolist(), [t.reader for t in turns])
 
 
-def turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
+def draw_turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
     """Draw two to five turns; consecutive turns have different readers."""
-    made: list[Turn] = []
+    drawn: list[Turn] = []
     for _ in range(rng.integers(2, 6)):
-        choice = [reader for reader in readers if not made or reader is not made[-1].reader]
+        choice = [reader for reader in readers if not drawn or reader is not drawn[-1].reader]
         reader = choice[rng.integers(len(choice))]
         frames = reader.chapters[rng.integers(len(reader.chapters))]
         whole = frames.speech.size // TICKS_PER_SECOND
         seconds = min(int(rng.integers(SHORTEST, LONGEST + 1)), whole)
         begin = int(rng.integers(0, whole - seconds + 1)) * TICKS_PER_SECOND
-        made.append(Turn(reader, frames, begin, seconds * TICKS_PER_SECOND))
-    return made
+        drawn.append(Turn(reader, frames, begin, seconds * TICKS_PER_SECOND))
+    return drawn
 
 
-def followed(name: str, readers: Sequence[Reader]) -> FollowedFeature:
+def create_background(name: str, readers: Sequence[Reader]) -> FollowedFeature:
     """Return the background of a feature, from these people."""
     if name == "channel":
-        nobody = np.empty((0, Channel.spec.size))
-        return FollowedFeature(Channel.spec.kind, nobody, Channel.follow)
+        no_templates = np.empty((0, Channel.spec.size))
+        return FollowedFeature(Channel.spec.kind, no_templates, Channel.follow)
     tracks = [reader.chapters[0].tracks[name] for reader in readers]
     kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # needs no network
     size = make([name])[0].spec.size if kind.counted else kind.size_of(tracks[0].values, None)
     sketches = [kind.sketch(size) for _ in tracks]
     for sketch, track in zip(sketches, tracks, strict=True):
         sketch.learn_many(track.values[track.ticks <= TEMPLATE_SECONDS * TICKS_PER_SECOND])
-    how = get_change_sensitivity(name)
-    assert how is not None, name
-    return FollowedFeature(kind, np.array([sketch.total for sketch in sketches]), how)
+    sensitivity = get_change_sensitivity(name)
+    assert sensitivity is not None, name
+    return FollowedFeature(kind, np.array([sketch.total for sketch in sketches]), sensitivity)
 
 
 # ---------------------------------------------------------------------------------------- the count
 
 
-def reports(detector: ChangeDetector, frames: Frames) -> list[float]:
+def detect_changes(detector: ChangeDetector, frames: Frames) -> list[float]:
     """Return the reported changes of a stream in seconds; the detector runs once per second."""
     edges = np.arange(0, frames.speech.size + 1, TICKS_PER_SECOND)
     cuts = {n: np.searchsorted(t.ticks, edges, side="right") for n, t in frames.tracks.items()}
@@ -241,12 +251,12 @@ def reports(detector: ChangeDetector, frames: Frames) -> list[float]:
     return found
 
 
-def delay(told: Iterable[float], begin: float, end: float) -> float | None:
+def find_delay(reported: Iterable[float], begin: float, end: float) -> float | None:
     """Return the seconds from a change to its first report; None if it was missed."""
-    return next((seconds - begin for seconds in told if begin < seconds <= end), None)
+    return next((seconds - begin for seconds in reported if begin < seconds <= end), None)
 
 
-def delays(found: Sequence[float | None], *quantiles: float) -> str:
+def format_delays(found: Sequence[float | None], *quantiles: float) -> str:
     """Return the fraction of missed changes, and quantiles of the other delays, as text."""
     known = [each for each in found if each is not None]
     missed = f"{100 * (1 - len(known) / len(found)):.0f} %" if found else "-"
@@ -280,13 +290,13 @@ CHANNELS: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
 }
 
 
-def through(path: Path, name: str, features: Sequence[str]) -> Frames:
+def degrade_second_half(path: Path, name: str, features: Sequence[str]) -> Frames:
     """Return the frames of a recording whose second half passes through a channel."""
-    samples, rate = listen(path, 2.0 * CHANNEL_SECONDS)
+    samples, rate = decode(path, 2.0 * CHANNEL_SECONDS)
     samples, cut = samples.ravel(), CHANNEL_SECONDS * rate
     late = CHANNELS[name](samples[cut:].astype(np.float64), rate)
-    whole = np.concatenate([samples[:cut], late]).astype(np.float32)
-    return extract([Block(whole, rate)], features)
+    joined = np.concatenate([samples[:cut], late]).astype(np.float32)
+    return extract([Block(joined, rate)], features)
 
 
 # ------------------------------------------------------------------------------- two recordings
@@ -303,24 +313,24 @@ def recordings(
         sex[row["speaker"]] = row["gender"]
         if row["corpus"] in ("dev-clean", "train-clean-100"):
             chapters[row["speaker"]].append(speech / row["path"])
-    everybody = {
-        reader: [hear(path, features, max(seconds)) for path in paths[:3]]
+    frames_of = {
+        reader: [extract_from_file(path, features, max(seconds)) for path in paths[:3]]
         for reader, paths in chapters.items()
         if len(paths) > 1
     }
-    choose, judge = (sorted(everybody)[side::2] for side in (0, 1))
+    choose, judge = (sorted(frames_of)[side::2] for side in (0, 1))
 
     def rows() -> Iterator[list[str]]:
         for names in (each for each in LEAST_LIKENESS if set(each) <= set(features)):
             for length in seconds:
                 voices = {
-                    reader: [totals_of(frames, names, length) for frames in all_of]
-                    for reader, all_of in everybody.items()
+                    reader: [compute_totals(frames, names, length) for frames in all_of]
+                    for reader, all_of in frames_of.items()
                 }
-                chosen, *_ = likenesses(voices, choose, names, sex)
+                chosen, *_ = score_pairs(voices, choose, names, sex)
                 low, least = np.quantile(chosen, 0.05), LEAST_LIKENESS[names]
                 page.note(f"5 % are below {low:.2f}; the shipped threshold is {least}")
-                found = likenesses(voices, judge, names, sex)
+                found = score_pairs(voices, judge, names, sex)
                 counts = (f"{np.sum(each < least)} of {each.size}" for each in found)
                 yield ["+".join(names), f"{length:g} s", *counts]
 
@@ -328,7 +338,7 @@ def recordings(
     page.table(f"features | beginnings | {heads}", rows(), keys=2)
 
 
-def totals_of(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTotals:
+def compute_totals(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTotals:
     """Return the feature totals of the first seconds."""
     ticks, specs = round(seconds * TICKS_PER_SECOND), Population.reference().specs
     totals, counts = {}, {}
@@ -339,23 +349,25 @@ def totals_of(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTo
     return FeatureTotals(int(frames.speech[:ticks].sum()), totals, counts, counts)
 
 
-def likenesses(
+def score_pairs(
     voices: Mapping[str, Sequence[FeatureTotals]], names: Sequence[str], features: Sequence[str],
     sex: Mapping[str, str],
 ) -> tuple[AnyArray, AnyArray, AnyArray]:  # fmt: skip
     """Return the scores of pairs: one reader, two readers of different sex, two of the same sex."""
     readers = Population.reference()
 
-    def figure(one: FeatureTotals, other: FeatureTotals, *who: str) -> float:
-        kept, parts = np.array([name not in who for name in readers.names]), []
+    def score(one: FeatureTotals, other: FeatureTotals, *left_out: str) -> float:
+        is_kept, parts = np.array([name not in left_out for name in readers.names]), []
         for feature in features:
-            like = [select_cohort(readers, feature, x.speech_seconds)[kept] for x in (one, other)]
+            like = [
+                select_cohort(readers, feature, x.speech_seconds)[is_kept] for x in (one, other)
+            ]
             kind = readers.specs[feature].kind
             parts.append(score_likeness(kind, one.totals[feature], other.totals[feature], *like))
         return float(np.mean(parts))
 
-    same = [figure(a, b, who) for who in names for a, b in combinations(voices[who], 2)]
+    same = [score(a, b, who) for who in names for a, b in combinations(voices[who], 2)]
     different: dict[bool, list[float]] = {False: [], True: []}
     for a, b in combinations(names, 2):
-        different[sex[a] == sex[b]].append(figure(voices[a][0], voices[b][0], a, b))
+        different[sex[a] == sex[b]].append(score(voices[a][0], voices[b][0], a, b))
     return np.array(same), np.array(different[False]), np.array(different[True])

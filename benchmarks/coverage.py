@@ -54,12 +54,12 @@ class Crowd(ScoreMatrix):
     """Trials of more speakers than candidates: several speakers may share a column."""
 
     @classmethod
-    def of(cls, scores: FloatArray, columns: IntArray, whose: IntArray) -> Crowd:
+    def from_scores(cls, scores: FloatArray, columns: IntArray, speaker: IntArray) -> Crowd:
         """Create a crowd from scores (T, N), each speaker's column, and each trial's speaker."""
-        made = cls(scores, columns[whose], name="crowd")
+        crowd = cls(scores, columns[speaker], name="crowd")
         # replaces cached values that assume one speaker per column
-        made.__dict__.update(tested=columns, owner=whose)
-        return made
+        crowd.__dict__.update(tested=columns, owner=speaker)
+        return crowd
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,17 @@ class Design:
     trials: int
     strength: float
 
-    def study(self, seed: int, name: str = "study", gift: FloatArray | None = None) -> ScoreMatrix:
-        """Simulate a study; two systems with the same `gift`, from `gifts`, share speakers."""
+    def study(
+        self, seed: int, name: str = "study", evidence: FloatArray | None = None
+    ) -> ScoreMatrix:
+        """Simulate a study; systems with the same `evidence` (`draw_evidence`) share speakers."""
         generator = np.random.default_rng(seed)
-        gift = self.gifts(self.speakers, generator) if gift is None else gift
+        evidence = self.draw_evidence(self.speakers, generator) if evidence is None else evidence
         columns = np.arange(self.speakers)
-        scores = self._scores(generator, gift, columns)
+        scores = self._scores(generator, evidence, columns)
         return ScoreMatrix(scores, np.repeat(columns, self.trials), name=name)
 
-    def gifts(self, speakers: int, generator: np.random.Generator) -> FloatArray:
+    def draw_evidence(self, speakers: int, generator: np.random.Generator) -> FloatArray:
         """Draw the evidence of each speaker: shape (speakers,)."""
         return self.strength * (1 + _SPREAD * generator.normal(size=speakers))
 
@@ -86,31 +88,31 @@ class Design:
         """Simulate trials of thousands of speakers."""
         generator, count = np.random.default_rng(seed), _CROWD // self.trials
         columns = np.arange(count) % self.speakers
-        scores = self._scores(generator, self.gifts(count, generator), columns)
-        return Crowd.of(scores, columns, np.repeat(np.arange(count), self.trials))
+        scores = self._scores(generator, self.draw_evidence(count, generator), columns)
+        return Crowd.from_scores(scores, columns, np.repeat(np.arange(count), self.trials))
 
     def _scores(
-        self, generator: np.random.Generator, gift: FloatArray, columns: IntArray
+        self, generator: np.random.Generator, evidence: FloatArray, columns: IntArray
     ) -> FloatArray:
-        count = len(gift)
+        count = len(evidence)
         scores = generator.standard_normal((count, self.trials, self.speakers))
         scores *= np.sqrt(1 - _OWN)
         scores += np.sqrt(_OWN) * generator.standard_normal((count, 1, self.speakers))
         scores += _SHIFT * generator.standard_normal((count, 1, 1))
-        scores[np.arange(count), :, columns] += gift[:, None]
+        scores[np.arange(count), :, columns] += evidence[:, None]
         return np.asarray(scores.reshape(-1, self.speakers))
 
 
-def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
+def compute_truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     """Return the figures of a crowd by key, except pi_sing, which depends on the crowd size."""
     crowd, other = design.crowd(seed), design.crowd(other_seed)
     local = LidBits.from_matrix(crowd, other)
     counts = ScoreCounts.from_scores(crowd)
-    heard = longitudinal(crowd, local.calibrations["paper"], other)
+    over_time = longitudinal(crowd, local.calibrations["paper"], other)
     found = [
         *srd.figures(crowd, permutations=0),
         *lid.figures(crowd, dev=other, local=local),
-        *growth.figures(heard),
+        *growth.figures(over_time),
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),
         *linkage.link_figures(crowd),
@@ -121,7 +123,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     return {f.key: np.nan if f.value is None else f.value for f in found}
 
 
-def measured(
+def measure_coverage(
     speakers: int, trials: int, evidence: str, studies: int, seed: int
 ) -> dict[str, dict[str, float]]:
     """Compute one column of the tables.
@@ -134,14 +136,14 @@ def measured(
     design = Design(speakers, trials, EVIDENCE[evidence])
     start = np.random.SeedSequence([seed, speakers, trials, list(EVIDENCE).index(evidence)])
     seeds = start.generate_state(3 * (studies // 2) + 2).tolist()
-    known = dict(truth(design, seeds.pop(), seeds.pop()))
+    true_values = dict(compute_truth(design, seeds.pop(), seeds.pop()))
     reports: list[Report] = []
     differs: dict[str, list[bool]] = {}
     for pair in range(studies // 2):
-        gifts = design.gifts(speakers, np.random.default_rng(seeds[3 * pair]))
+        evidence_drawn = design.draw_evidence(speakers, np.random.default_rng(seeds[3 * pair]))
         both = [
             evaluate(
-                design.study(seeds[3 * pair + 1 + i], name, gifts),
+                design.study(seeds[3 * pair + 1 + i], name, evidence_drawn),
                 settings=EvaluationSettings(seed=seeds[3 * pair]),
             )
             for i, name in enumerate(("one", "other"))
@@ -151,21 +153,25 @@ def measured(
             difference = row.differences[1]
             if difference is not None and difference.low is not None:
                 differs.setdefault(row.key, []).append(difference.significant)
-    sung = [report["linkage.pi_sing"].value for report in reports]
-    known["linkage.pi_sing"] = float(np.mean([value for value in sung if value is not None]))
-    held: dict[str, list[bool]] = {}
+    singling_out = [report["linkage.pi_sing"].value for report in reports]
+    true_values["linkage.pi_sing"] = float(
+        np.mean([value for value in singling_out if value is not None])
+    )
+    within: dict[str, list[bool]] = {}
     for report in reports:
         for key, figure in report.figures.items():
             low, high = figure.limits
             if key.startswith(_BOUND) and figure.value is not None:  # a lower bound on epsilon
-                true = known[key.replace("_lower", "")]
-                held.setdefault(key, []).append(figure.value <= true + _ROUNDING)
-            if low is None or high is None or key in _BANDS or not np.isfinite(known[key]):
+                true = true_values[key.replace("_lower", "")]
+                within.setdefault(key, []).append(figure.value <= true + _ROUNDING)
+            if low is None or high is None or key in _BANDS or not np.isfinite(true_values[key]):
                 continue
-            held.setdefault(key, []).append(low - _ROUNDING <= known[key] <= high + _ROUNDING)
+            within.setdefault(key, []).append(
+                low - _ROUNDING <= true_values[key] <= high + _ROUNDING
+            )
     return {
-        "held": {key: float(np.mean(found)) for key, found in held.items()},
-        "shown": {key: len(found) / len(reports) for key, found in held.items()},
+        "held": {key: float(np.mean(found)) for key, found in within.items()},
+        "shown": {key: len(found) / len(reports) for key, found in within.items()},
         "told_apart": {key: float(np.mean(found)) for key, found in differs.items()},
         "compared": {key: len(found) / (len(reports) / 2) for key, found in differs.items()},
     }
@@ -176,7 +182,7 @@ def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores
     """How often do `monitor evaluate`'s intervals hold, and are equal systems called different?"""
     cells = [(s, t, evidence) for s, t in SIZES for evidence in EVIDENCE]
     with ProcessPoolExecutor(jobs) as pool:
-        running = [pool.submit(measured, *cell, studies, seed) for cell in cells]
+        running = [pool.submit(measure_coverage, *cell, studies, seed) for cell in cells]
         columns = {cell: each.result() for cell, each in zip(cells, running, strict=True)}
     sizes = [f"{speakers} x {trials}" for speakers, trials in SIZES]
 
@@ -213,26 +219,26 @@ def crowd(page: Page, *, studies: int = 60, seed: int = 1) -> None:
 
     Tested on the 13 curves in voice-anonymization-legal-eval (extra `peers`), then on simulations.
     """
-    curves = published()
-    found = {name: [extrapolated(curve, upto) for upto in FITTED] for name, curve in curves.items()}
+    curves = load_published_curves()
+    found = {name: [extrapolate(curve, upto) for upto in FITTED] for name, curve in curves.items()}
 
-    def of_curves() -> Iterator[list[str]]:
+    def create_curve_rows() -> Iterator[list[str]]:
         for name, curve in curves.items():
             cells = [name, *(f"{curve[n]:.4f}" for n in (20, *FITTED, LARGEST))]
-            for said in found[name]:
-                cells.append(f"{min(said.values()):.4f} to {max(said.values()):.4f}")
-                cells.append("yes" if held(said, curve[LARGEST]) else "**no**")
+            for rates in found[name]:
+                cells.append(f"{min(rates.values()):.4f} to {max(rates.values()):.4f}")
+                cells.append("yes" if is_within(rates, curve[LARGEST]) else "**no**")
             yield cells
 
     sizes = [f"{n:,}" for n in (*FITTED, LARGEST)]
     brackets = [f"bracket from {n} | holds" for n in sizes[:2]]
-    page.table(f"curve | among 20 | {' | '.join(sizes + brackets)}", of_curves())
+    page.table(f"curve | among 20 | {' | '.join(sizes + brackets)}", create_curve_rows())
 
     columns = "speakers | evidence | among | true | held | supported | held if so | width"
-    page.table(columns, of_studies(studies, seed), keys=3)
+    page.table(columns, measure_brackets(studies, seed), keys=3)
 
 
-def published() -> dict[str, Curve]:
+def load_published_curves() -> dict[str, Curve]:
     """Return published curves of pi_link by number of people, per attacker and speech length."""
     folder = files("legal_eval") / "data" / "paper_results"
     found: dict[str, dict[int, float]] = {}
@@ -244,7 +250,7 @@ def published() -> dict[str, Curve]:
     return dict(sorted(found.items()))
 
 
-def extrapolated(curve: Curve, upto: int, people: int = LARGEST) -> dict[str, float]:
+def extrapolate(curve: Curve, upto: int, people: int = LARGEST) -> dict[str, float]:
     """Return each form's rate among this many people, fitted to rates among at most ``upto``."""
     sizes = np.array([size for size in sorted(curve) if size <= upto], dtype=np.float64)
     rates = np.array([curve[int(size)] for size in sizes])
@@ -255,25 +261,25 @@ def extrapolated(curve: Curve, upto: int, people: int = LARGEST) -> dict[str, fl
     }
 
 
-def held(said: Mapping[str, float], measured: float) -> bool:
-    return min(said.values()) <= measured <= max(said.values())
+def is_within(rates: Mapping[str, float], rate: float) -> bool:
+    return min(rates.values()) <= rate <= max(rates.values())
 
 
-def true_rates(design: Design, sizes: FloatArray, seed: int) -> FloatArray:
+def compute_true_rates(design: Design, sizes: FloatArray, seed: int) -> FloatArray:
     """Return IdR among n people, for impostor scores drawn independently with variance 1."""
     generator = np.random.default_rng(seed)
-    own = design.gifts(_WORLD, generator) + generator.standard_normal(_WORLD)
+    own = design.draw_evidence(_WORLD, generator) + generator.standard_normal(_WORLD)
     lost = log_ndtr(own)
     return np.array([np.exp((size - 1) * lost).mean() for size in sizes])
 
 
-def of_studies(studies: int, seed: int) -> Iterator[list[str]]:
+def measure_brackets(studies: int, seed: int) -> Iterator[list[str]]:
     """Yield rows on how often brackets contain the true rate."""
     for speakers in (50, 100):
         for evidence, strength in EVIDENCE.items():
             design = Design(speakers, 6, strength)
             people = speakers * np.array([10.0, 200.0, 20_000.0])
-            true, runs = true_rates(design, people, seed), list[Extrapolation]()
+            true, runs = compute_true_rates(design, people, seed), list[Extrapolation]()
             for i in range(studies):
                 matrix = design.study(seed + 1 + i)
                 draws = resamples(matrix, seed=seed + 1 + i)
@@ -283,12 +289,14 @@ def of_studies(studies: int, seed: int) -> Iterator[list[str]]:
                 runs.append(Extrapolation.from_matrix(matrix, sample))
             low, high = np.moveaxis(np.array([each.bracket(people) for each in runs]), 1, 0)
             inside = (low <= true) & (true <= high)
-            for i, many in enumerate(people.tolist()):
-                supported = np.array([many <= each.supported for each in runs])
-                shares = [inside[:, i].mean(), supported.mean()]
-                told = [f"{100 * share:.0f}" for share in shares]
-                told.append(f"{100 * inside[supported, i].mean():.0f}" if supported.any() else "-")
+            for i, size in enumerate(people.tolist()):
+                supported = np.array([size <= each.supported for each in runs])
+                fractions = [inside[:, i].mean(), supported.mean()]
+                percentages = [f"{100 * share:.0f}" for share in fractions]
+                percentages.append(
+                    f"{100 * inside[supported, i].mean():.0f}" if supported.any() else "-"
+                )
                 yield [
-                    str(speakers), evidence, f"{many:,.0f}", f"{true[i]:.4f}", *told,
+                    str(speakers), evidence, f"{size:,.0f}", f"{true[i]:.4f}", *percentages,
                     f"{(high - low)[:, i].mean():.3f}",
                 ]  # fmt: skip

@@ -20,7 +20,13 @@ from statistics import median
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.timing import in_own_process, in_turns, memory_mb, ratio, told
+from benchmarks.timing import (
+    format_number,
+    format_speedup,
+    memory_mb,
+    run_in_new_process,
+    time_in_turns,
+)
 from monitor.lab.evaluation import evaluate as report_of
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import EvaluationSettings
@@ -39,29 +45,34 @@ def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int =
     target = np.arange(trials) * speakers // trials
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 1.5
-    pairs = pairs_of(scores, target)
+    pairs = create_pairs(scores, target)
     for name, (peer, theirs, ours) in pairs.items():
-        apart = np.max(np.abs(np.asarray(theirs(), float) - np.asarray(ours(), float)))
-        took = in_turns(runs, {"theirs": theirs, "ours": ours})
-        faster = ratio(took["theirs"], took["ours"])
-        page.figure(f"{name} against {peer}'s", f"{faster}, equal to {apart:.0e}")
+        difference = np.max(np.abs(np.asarray(theirs(), float) - np.asarray(ours(), float)))
+        seconds = time_in_turns(runs, {"theirs": theirs, "ours": ours})
+        faster = format_speedup(seconds["theirs"], seconds["ours"])
+        page.figure(f"{name} against {peer}'s", f"{faster}, equal to {difference:.0e}")
 
-    def whole(draws: int) -> object:
-        how = EvaluationSettings(replicates=draws)
-        return report_of(ScoreMatrix(scores, target), settings=how)
+    def evaluate_all(draws: int) -> object:
+        settings = EvaluationSettings(replicates=draws)
+        return report_of(ScoreMatrix(scores, target), settings=settings)
 
-    works = {"eer": pairs[EER[HULL]][1], "bare": lambda: whole(0), "drawn": lambda: whole(200)}
-    took = in_turns(runs, works)
-    share = sorted(a / b for a, b in zip(took["bare"], took["eer"], strict=True))
+    works = {
+        "eer": pairs[EER[HULL]][1],
+        "bare": lambda: evaluate_all(0),
+        "drawn": lambda: evaluate_all(200),
+    }
+    seconds = time_in_turns(runs, works)
+    share = sorted(a / b for a, b in zip(seconds["bare"], seconds["eer"], strict=True))
     page.figure(
-        f"`monitor evaluate`, {told(trials)} x {speakers} scores, the report without intervals",
-        f"{median(took['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
+        f"`monitor evaluate`, {format_number(trials)} x {speakers} scores, "
+        "the report without intervals",
+        f"{median(seconds['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
         f"{share[-1]:.2f}) as long as {EER[HULL]} alone in voice-anonymization-legal-eval; with "
-        f"200 resamples {median(took['drawn']):.2f} s",
+        f"200 resamples {median(seconds['drawn']):.2f} s",
     )
 
 
-def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
+def create_pairs(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
     """Return each metric's package, its call and ours; the inputs of both are prepared here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -81,11 +92,11 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
         scores.T.copy(), names, [names[i] for i in target], {}
     )
 
-    def their_links() -> object:
+    def link_with_peer() -> object:
         beaten = {"estimator": "exact", "beaters": links.count_beaters(legal)}
         return [legal_eval.linkability(legal, n, **beaten)[0] for n in sizes]
 
-    def our_links() -> object:
+    def link_with_monitor() -> object:
         return pi_link(rank_bounds(scores, target)[0], speakers, sizes).tolist()
 
     legal_name = "legal-eval"
@@ -95,7 +106,7 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
             lambda: legal_eval.rocch_eer(mated, others),
             lambda: eer(mated, others, "rocch"),
         ),
-        "pi_link": (legal_name, their_links, our_links),
+        "pi_link": (legal_name, link_with_peer, link_with_monitor),
         "Cllr": ("lir", lambda: lir.cllr(llrs), lambda: cllr(*nats)),
         "min Cllr": ("lir", lambda: lir.cllr_min(llrs), lambda: min_cllr(mated, others)),
     }
@@ -141,43 +152,46 @@ def evaluate_memory(
         else:
             scores, labels = write_matrix(Path(folder), trials, speakers)
         mb = scores.stat().st_size / 1e6
-        opened, took, value = in_own_process(
-            whole_report, scores, labels, replicates, comparisons > 0
+        opened, complete, value = run_in_new_process(
+            measure_report, scores, labels, replicates, comparisons > 0
         )
-        form = f"{told(trials)} x {told(speakers)} scores"
+        form = f"{format_number(trials)} x {format_number(speakers)} scores"
         if comparisons:
             kind = ".npy" if records else "text"
-            form = f"{told(trials * comparisons)} comparisons as a {kind}"
+            form = f"{format_number(trials * comparisons)} comparisons as a {kind}"
         page.figure(
-            f"{form} ({told(mb)} MB): read, and evaluated with {replicates} resamples",
-            f"{opened[0]:.1f} s and {took[0] - opened[0]:.1f} s of processor; {opened[1]:.2f} GB "
-            f"at most when read, {took[1]:.2f} GB in all",
+            f"{form} ({format_number(mb)} MB): read, and evaluated with {replicates} resamples",
+            f"{opened[0]:.1f} s and {complete[0] - opened[0]:.1f} s of processor; "
+            f"{opened[1]:.2f} GB at most when read, {complete[1]:.2f} GB in all",
         )
         if peer:
             command = [sys.executable, "-c", PEER, str(scores), str(labels)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-            eer, seconds, gb = json.loads(done.stdout)
+            result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            eer, seconds, gb = json.loads(result.stdout)
             page.figure(
-                f"legal-eval's {EER[HULL]} alone of {told(trials)} x {told(speakers)} scores",
-                f"{seconds:.1f} s and {gb:.1f} GB, {seconds / took[0]:.1f} times as long; "
+                f"legal-eval's {EER[HULL]} alone of {format_number(trials)} x "
+                f"{format_number(speakers)} scores",
+                f"{seconds:.1f} s and {gb:.1f} GB, {seconds / complete[0]:.1f} times as long; "
                 f"{abs(eer - value):.0e} apart",
             )
 
 
-def whole_report(
+def measure_report(
     scores: Path, labels: Path, replicates: int, listed: bool
 ) -> tuple[tuple[float, float], tuple[float, float], float | None]:
     """Return (CPU seconds, peak GB) after opening the scores and at the end, and the hull's EER."""
     began = time.process_time()
 
-    def spent() -> tuple[float, float]:
+    def measure_use() -> tuple[float, float]:
         return time.process_time() - began, memory_mb("VmHWM") / 1000
 
     read = read_scores(scores, labels)
-    opened = spent()
-    how = EvaluationSettings(replicates=replicates)
-    report = report_of(read.comparisons if listed else read.matrix, settings=how, notes=read.notes)
-    return opened, spent(), report[HULL].value
+    opened = measure_use()
+    settings = EvaluationSettings(replicates=replicates)
+    report = report_of(
+        read.comparisons if listed else read.matrix, settings=settings, notes=read.notes
+    )
+    return opened, measure_use(), report[HULL].value
 
 
 def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
@@ -198,7 +212,7 @@ def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
     return scores, labels
 
 
-def compared(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
+def draw_comparisons(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
     """Yield each trial's records of trial, speaker and score; its mated record is the first."""
     trials, speakers, each = size
     generator, step = np.random.default_rng(0), speakers // each
@@ -214,21 +228,21 @@ def compared(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
 
 def write_list(folder: Path, size: tuple[int, int, int], records: bool) -> tuple[Path, Path]:
     """Write a list of scores and its labels, as text or as .npy files of records."""
-    made = compared(size)
+    comparisons = draw_comparisons(size)
     if not records:
         scores, labels = folder / "scores.txt", folder / "utt2spk"
         labels.write_text("".join(f"t{i} s{i % size[1]}\n" for i in range(size[0])))
         with scores.open("w") as file:
-            for each in made:
+            for each in comparisons:
                 file.write("".join(f"s{j} t{i} {score:.5f}\n" for i, j, score in each.tolist()))
         return scores, labels
     scores, labels = folder / "scores.npy", folder / "labels.npy"
     np.save(labels, np.arange(size[0]) % size[1])
-    with scores.open("wb") as held:
-        for number, each in enumerate(made):
+    with scores.open("wb") as file:
+        for number, each in enumerate(comparisons):
             if not number:
                 header = {"descr": each.dtype.descr, "fortran_order": False}
                 header["shape"] = (size[0] * size[2],)
-                np.lib.format.write_array_header_1_0(held, header)
-            held.write(each.tobytes())
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(each.tobytes())
     return scores, labels

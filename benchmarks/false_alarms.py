@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import BACKGROUND, corpus_of, trainers
+from benchmarks.readers import BACKGROUND, create_corpus, trainers
 from monitor import Monitor, Population
 from monitor.alerts.figures import figure
 from monitor.errors import UsageError
@@ -38,7 +38,7 @@ WATCHED = 4
 
 
 @dataclass
-class Found:
+class AlarmResults:
     """Crossings by impostors, and times until true speakers cross.
 
     Attributes:
@@ -51,7 +51,7 @@ class Found:
     )
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, other: Found) -> None:
+    def add(self, other: AlarmResults) -> None:
         """Add the results of another fold of readers."""
         for key, flags in other.crossed.items():
             self.crossed[key] += flags
@@ -70,32 +70,47 @@ def false_alarms(
     --long FRAMES provides longer streams of readers as impostors. --impostors FOLDER also tests
     the thresholds on another corpus.
     """
-    population, voices = prepared(frames, features)
+    population, voices = load_population(frames, features)
     trained = trainers(frames)
     judged = [v for v in voices if not any(v.name in trained.get(f, ()) for f in features)]
-    parts = [{v.name for v in judged[i::folds]} for i in range(folds)]
-    others = [frames for _, frames in heard_of(impostors, features)]
+    held_out_sets = [{v.name for v in judged[i::folds]} for i in range(folds)]
+    others = [frames for _, frames in load_streams(impostors, features)]
     work = partial(
-        part, population, voices, trained, features, dict(heard_of(long, features)), others
+        evaluate_fold,
+        population,
+        voices,
+        trained,
+        features,
+        dict(load_streams(long, features)),
+        others,
     )
-    own, theirs = Found(), Found()
-    for mine, foreign in each_in_order(work, parts, jobs):
-        own.add(mine)
-        theirs.add(foreign)
-    for who, found, times in (("readers", own, 1), ("the other corpus", theirs, folds)):
-        if found.crossed:
+    reader_results, foreign_results = AlarmResults(), AlarmResults()
+    for reader_fold, foreign_fold in each_in_order(work, held_out_sets, jobs):
+        reader_results.add(reader_fold)
+        foreign_results.add(foreign_fold)
+    for who, results, times in (
+        ("readers", reader_results, 1),
+        ("the other corpus", foreign_results, folds),
+    ):
+        if results.crossed:
             horizons = " | ".join(f"{h / 60:g} min" for h in HORIZONS)
-            page.table(f"streams of | field | rule | {horizons}", shares(who, found, times), keys=3)
-    page.table("field | rule | alerted | seconds, median | 90 %", waits(own), keys=2)
+            page.table(
+                f"streams of | field | rule | {horizons}",
+                create_rate_rows(who, results, times),
+                keys=3,
+            )
+    page.table(
+        "field | rule | alerted | seconds, median | 90 %", create_delay_rows(reader_results), keys=2
+    )
 
 
-def shares(who: str, found: Found, times: int) -> Iterator[list[str]]:
+def create_rate_rows(who: str, results: AlarmResults, times: int) -> Iterator[list[str]]:
     """Yield rows with the mean rate of alarms, and an interval that counts each impostor once."""
     for each, rules in RULES.items():
         for rule in rules:
             cells = [who, each, rule]
             for horizon in HORIZONS:
-                flags = found.crossed.get((each, rule, horizon))
+                flags = results.crossed.get((each, rule, horizon))
                 if not flags:
                     cells.append("-")
                     continue
@@ -106,15 +121,17 @@ def shares(who: str, found: Found, times: int) -> Iterator[list[str]]:
             yield cells
 
 
-def waits(found: Found) -> Iterator[list[str]]:
+def create_delay_rows(results: AlarmResults) -> Iterator[list[str]]:
     """Yield rows with quantiles of the times of true speakers; infinite quantiles are "never"."""
-    for (each, rule), seconds in found.times.items():
+    for (each, rule), seconds in results.times.items():
         late = np.quantile(seconds, (0.5, 0.9), method="inverted_cdf").tolist()
-        told = ["never" if np.isinf(value) else f"{value:.0f}" for value in late]
-        yield [each, rule, f"{sum(np.isfinite(seconds))} of {len(seconds)}", *told]
+        quantiles = ["never" if np.isinf(value) else f"{value:.0f}" for value in late]
+        yield [each, rule, f"{sum(np.isfinite(seconds))} of {len(seconds)}", *quantiles]
 
 
-def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[SpeakerSpeech]]:
+def load_population(
+    frames: Path, features: Sequence[str]
+) -> tuple[Population, list[SpeakerSpeech]]:
     """Return a population of all readers, one chapter each, with a cohort, and all their speech."""
     rows = [
         {"path": str(path), "speaker": path.parent.name, "chapter": path.stem,
@@ -124,18 +141,20 @@ def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[Sp
     ]  # fmt: skip
     readers = sorted({row["speaker"] for row in rows}, key=int)
     chosen = [enrolment_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
-    enrolled, everybody = (
-        corpus_of((Path(r["path"]), r["speaker"], r["chapter"]) for r in some)
+    enrolled, all_sessions = (
+        create_corpus((Path(r["path"]), r["speaker"], r["chapter"]) for r in some)
         for some in (chosen, rows)
     )
-    made = enrol(enrolled, features=features, seconds=TEMPLATE_SPEECH_SECONDS).population
-    voices, _, _ = collect(everybody, features=features)
+    population = enrol(enrolled, features=features, seconds=TEMPLATE_SPEECH_SECONDS).population
+    voices, _, _ = collect(all_sessions, features=features)
     background = sorted((frames / BACKGROUND).glob("*/*.npz"))
-    others = corpus_of((path, path.parent.name, path.stem) for path in background)
+    others = create_corpus((path, path.parent.name, path.stem) for path in background)
     cohort, _ = cohort_of(others, features=features)
-    made = Population(made.speakers, made.offsets, made.features, cohort=cohort)
+    population = Population(
+        population.speakers, population.offsets, population.features, cohort=cohort
+    )
     first = {row["speaker"]: row["chapter"] for row in chosen}
-    return made, [_enrolled_first(voice, first[voice.name]) for voice in voices]
+    return population, [_enrolled_first(voice, first[voice.name]) for voice in voices]
 
 
 def _enrolled_first(voice: SpeakerSpeech, chapter: str) -> SpeakerSpeech:
@@ -145,7 +164,7 @@ def _enrolled_first(voice: SpeakerSpeech, chapter: str) -> SpeakerSpeech:
     return SpeakerSpeech(voice.name, tuple(sessions), tuple(speech))
 
 
-def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str, Frames]]:
+def load_streams(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str, Frames]]:
     """Yield each file's speaker and stream; a file in a subfolder has the subfolder's speaker."""
     for path in [] if folder is None else sorted(folder.glob("**/*.npz")):
         runs = list(FramesFile(path))
@@ -157,62 +176,62 @@ def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str
         yield name, Frames(np.concatenate([run.speech for run in runs]), track)
 
 
-def part(
+def evaluate_fold(
     population: Population, voices: Sequence[SpeakerSpeech], trained: dict[str, set[str]],
     features: tuple[str, ...], longer: dict[str, Frames], impostors: Sequence[Frames],
-    out: set[str],
-) -> tuple[Found, Found]:  # fmt: skip
+    held_out: set[str],
+) -> tuple[AlarmResults, AlarmResults]:  # fmt: skip
     """Calibrate without the readers ``out``, and test on their streams and the impostors'."""
-    known = [voice for voice in voices if voice.name not in out]
-    how = CalibrationSettings(
+    known = [voice for voice in voices if voice.name not in held_out]
+    settings = CalibrationSettings(
         lengths=LENGTHS, template_lengths=[population.scoring().seconds], replicates=20,
         sets=sorted({(name,) for name in features} | {features}), trained=trained, prior=None,
         cohort=population.cohort,
     )  # fmt: skip
-    made = reduce(Population.without, out, population)
+    remaining = reduce(Population.without, held_out, population)
     enrolled = with_maxima(
-        made.calibrated(calibrate(known, population.specs, how)),
+        remaining.calibrated(calibrate(known, population.specs, settings)),
         known,
         trained=trained,
         is_measured=lambda m: m.session == "cross" and set(m.features) == set(features),
     )
-    generator, own, others = np.random.default_rng(len(out)), Found(), Found()
+    generator, own, others = np.random.default_rng(len(held_out)), AlarmResults(), AlarmResults()
 
-    def judge(found: Found, stream: Frames, watched: int) -> None:
+    def add_impostor(results: AlarmResults, stream: Frames, watched: int) -> None:
         """Add an impostor's stream, in which some of the enrolled people are watched."""
         flags: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
         for name in generator.permutation(enrolled.names)[:watched].tolist():
             monitor = Monitor(enrolled, features, name)
-            table = run(monitor, stream)
+            table = measure_readings(monitor, stream)
             for horizon in (h for h in HORIZONS if stream.speech.size >= 100 * h):
-                most = np.nanmax(table[table[:, 0] <= horizon, 1:], axis=0)
+                maxima = np.nanmax(table[table[:, 0] <= horizon, 1:], axis=0)
                 for f, each in enumerate(RULES):
-                    for rule, bits in thresholds(monitor, each, horizon):
-                        flags[each, rule, horizon].append(bool(most[f] > bits))
+                    for rule, bits in find_thresholds(monitor, each, horizon):
+                        flags[each, rule, horizon].append(bool(maxima[f] > bits))
         for key, of_impostor in flags.items():
-            found.crossed[key].append(of_impostor)
+            results.crossed[key].append(of_impostor)
 
-    for voice in (voice for voice in voices if voice.name in out):
+    for voice in (voice for voice in voices if voice.name in held_out):
         stream = stream_of(voice, features, max(HORIZONS))
         if voice.name in longer and longer[voice.name].speech.size > stream.speech.size:
             stream = longer[voice.name]
-        judge(own, stream, WATCHED)
+        add_impostor(own, stream, WATCHED)
         if len(voice.sessions) > 1:  # time until the true speaker exceeds each rule
             rest = SpeakerSpeech(voice.name, voice.sessions[1:], voice.speech[1:])
-            with_them = reduce(Population.without, out - {voice.name}, population)
-            people = with_them.with_rank_models(enrolled.rank_models)
+            with_speaker = reduce(Population.without, held_out - {voice.name}, population)
+            people = with_speaker.with_rank_models(enrolled.rank_models)
             monitor = Monitor(people, features, voice.name)
-            table = run(monitor, stream_of(rest, features, max(HORIZONS)))
+            table = measure_readings(monitor, stream_of(rest, features, max(HORIZONS)))
             for f, each in enumerate(RULES):
-                for rule, bits in thresholds(monitor, each, 300.0):
+                for rule, bits in find_thresholds(monitor, each, 300.0):
                     over = table[table[:, 1 + f] > bits, 0]
                     own.times[each, rule].append(float(over[0]) if over.size else np.inf)
     for stream in impostors:
-        judge(others, stream, 1)
+        add_impostor(others, stream, 1)
     return own, others
 
 
-def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[str, float]]:
+def find_thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[str, float]]:
     """Yield each rule's threshold in bits; omit rules that need more calibration speakers."""
     for rule in RULES[each]:
         number = float(rule.strip("> %"))
@@ -225,7 +244,7 @@ def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[st
             continue
 
 
-def run(monitor: Monitor, stream: Frames) -> FloatArray:
+def measure_readings(monitor: Monitor, stream: Frames) -> FloatArray:
     """Return the seconds and fields of each reading, shape (R, 1 + fields)."""
     readings = monitor.push(stream)
     rows = [[r.seconds, *(figure(field, r) for field in RULES)] for r in readings]

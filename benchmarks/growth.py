@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, around, chapters, read
+from benchmarks.readers import FEATURES, chapters, format_range, read
 from monitor import Monitor, measure
 from monitor.crowds import LEVELS
 from monitor.events.phrases import level_as_people
@@ -26,11 +26,11 @@ Change = Callable[[FloatArray], FloatArray]
 LENGTHS = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0])
 
 
-def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
+def read_other_chapters(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
     """Yield shipped readers with the beginning of their longest chapter that is not enrolled."""
     population = Population.reference()
-    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
-    rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in taken]
+    enrolled = {(s.name, note.label) for s in population.speakers for note in s.sources}
+    rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in enrolled]
     for name in population.names:
         own = [row for row in rows if row["speaker"] == name]
         if own:
@@ -42,30 +42,30 @@ def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, 
 def growth(page: Page, speech: Path) -> None:
     """How does evidence grow with speech, compared with linear and square-root growth?"""
     population, curves = Population.reference(), list[FloatArray]()
-    for name, sound in others_of_the_enrolled(speech, 90.0):
+    for name, sound in read_other_chapters(speech, 90.0):
         monitor = Monitor(population, FEATURES, name, step_seconds=0.25)
-        heard = [
+        readings = [
             (reading.speech, reading.evidence_bits, *reading.evidence_guides)
             for reading in monitor.stream(sound, rate=RATE)
             if reading.evidence_bits is not None and reading.evidence_guides is not None
         ]
-        spoken, *figures = np.array([*heard, (np.inf, np.nan, np.nan, np.nan)]).T
-        curve = np.array(figures)[:, np.searchsorted(spoken, LENGTHS)]  # NaN beyond the end
+        speech_seconds, *figures = np.array([*readings, (np.inf, np.nan, np.nan, np.nan)]).T
+        curve = np.array(figures)[:, np.searchsorted(speech_seconds, LENGTHS)]  # NaN beyond the end
         if not np.isnan(curve).any():
             curves.append(curve)
     page.note(f"{len(curves)} readers")
-    rows = with_limits(np.array(curves))
+    rows = compute_limits(np.array(curves))
     page.table(
         "speech | evidence, bits | linear growth | square-root growth | below the latter",
         (
-            [f"{seconds:g} s", *(around(m, low, high, 1) for m, low, high in row)]
+            [f"{seconds:g} s", *(format_range(m, low, high, 1) for m, low, high in row)]
             for seconds, row in zip(LENGTHS, rows, strict=True)
         ),
     )
-    page.picture("growth.svg", partial(picture, rows), frame_of(rows).inches)
+    page.picture("growth.svg", partial(draw_picture, rows), create_frame(rows).inches)
 
 
-def with_limits(curves: FloatArray) -> FloatArray:
+def compute_limits(curves: FloatArray) -> FloatArray:
     """Return means of evidence, both guides and square-root guide minus evidence, with limits.
 
     ``curves`` has shape (n, 3, T), in bits. The result has shape (T, 4, 3). Its last axis is the
@@ -80,8 +80,8 @@ def with_limits(curves: FloatArray) -> FloatArray:
 GUIDES = {"linear": (0, (5, 3)), "square-root": (0, (1, 2))}
 
 
-def frame_of(rows: FloatArray) -> Frame:
-    """Return the picture's frame for rows (T, 4, 3) of `with_limits`."""
+def create_frame(rows: FloatArray) -> Frame:
+    """Return the picture's frame for rows (T, 4, 3) of `compute_limits`."""
     most, below = float(rows[:, 1:3, 0].max()), bool((rows[:, 0, 0] < rows[:, 2, 0]).all())
     last, (low, high) = rows[-1, 0, 0], rows[-1, 0, 1:]
     return Frame(
@@ -94,9 +94,9 @@ def frame_of(rows: FloatArray) -> Frame:
     )  # fmt: skip
 
 
-def picture(rows: FloatArray, figure: Figure) -> None:
+def draw_picture(rows: FloatArray, figure: Figure) -> None:
     """Draw the means over length, and the limits of the evidence as a band."""
-    sheet = Sheet(figure, frame := frame_of(rows))
+    sheet = Sheet(figure, frame := create_frame(rows))
     axes, most = sheet.axes, frame.y_range[1]
     axes.fill_between(LENGTHS, most, sheet.highest, facecolor="none", edgecolor=HATCH,
                       hatch="////", linewidth=0)  # fmt: skip
@@ -119,29 +119,29 @@ def picture(rows: FloatArray, figure: Figure) -> None:
 @benchmark()
 def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
     """Do level, offset, hum, clipping and lost packets change the measured disclosure?"""
-    readers = list(others_of_the_enrolled(speech, seconds))
+    readers = list(read_other_chapters(speech, seconds))
     page.note(f"{len(readers)} readers")
 
-    def heard(change: Change) -> FloatArray:
+    def measure_change(change: Change) -> FloatArray:
         """Return bits of evidence and seconds of speech of each watched reader: shape (n, 2)."""
         found = []
         for name, sound in readers:
-            how = MeasurementSettings(allow_overlap=True)
-            made = measure((change(sound), RATE), settings=how, watch=name)
-            assert made.evidence_bits is not None
-            found.append((made.evidence_bits, made.speech))
+            settings = MeasurementSettings(allow_overlap=True)
+            measurement = measure((change(sound), RATE), settings=settings, watch=name)
+            assert measurement.evidence_bits is not None
+            found.append((measurement.evidence_bits, measurement.speech))
         return np.array(found)
 
     def rows() -> Iterator[list[str]]:
-        same = heard(CHANGES["-20 dBFS"])
+        same = measure_change(CHANGES["-20 dBFS"])
         for name, change in CHANGES.items():
-            made = heard(change)
-            lost = same[:, 0] - made[:, 0]
-            spoken = 100 * made[:, 1].sum() / same[:, 1].sum()
-            most, bits = f"{lost.max():.2f}", f"{made[:, 0].mean():.2f}"
+            measured = measure_change(change)
+            lost = same[:, 0] - measured[:, 0]
+            speech_percent = 100 * measured[:, 1].sum() / same[:, 1].sum()
+            most, bits = f"{lost.max():.2f}", f"{measured[:, 0].mean():.2f}"
             weights = speaker_weights(len(lost)) / len(lost)
-            less = around(float(lost.mean()), *limits(weights @ lost))
-            yield [name, bits, less, most, f"{spoken:.1f} %"]
+            less = format_range(float(lost.mean()), *limits(weights @ lost))
+            yield [name, bits, less, most, f"{speech_percent:.1f} %"]
 
     page.table(
         "sound | evidence, bits | less than at -20 dBFS | one reader, at most "
@@ -150,35 +150,37 @@ def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
     )
 
 
-def at(level: float, steps: float | None = 32768.0) -> Change:
+def set_level(level: float, steps: float | None = 32768.0) -> Change:
     """Return a change to a level in dBFS RMS, clipped and quantised unless ``steps`` is None."""
 
     def change(sound: FloatArray) -> FloatArray:
         loud = sound * np.float32(10 ** (level / 20) / np.sqrt(np.mean(sound**2)))
-        return loud if steps is None else rounded(loud, steps)
+        return loud if steps is None else quantise(loud, steps)
 
     return change
 
 
-def rounded(sound: FloatArray, steps: float = 32768.0) -> FloatArray:
+def quantise(sound: FloatArray, steps: float = 32768.0) -> FloatArray:
     """Clip to full scale 1, and quantise to ``steps`` per unit; returns float32."""
     return np.asarray(np.round(np.clip(sound, -1, 1) * steps) / steps, np.float32)
 
 
-def with_hum(sound: FloatArray) -> FloatArray:
+def add_hum(sound: FloatArray) -> FloatArray:
     """Add 50 Hz hum with a peak of 0.1 to sound at -23 dBFS; both have the same level."""
     hum = 0.1 * np.sin(2 * np.pi * 50 / RATE * np.arange(len(sound)))
-    return rounded(at(-23)(sound) + hum)
+    return quantise(set_level(-23)(sound) + hum)
 
 
 PACKET = RATE // 50  # samples, 20 ms
 
 
-def without_packets(fraction: float) -> Change:
+def drop_packets(fraction: float) -> Change:
     """Return a change that replaces a random fraction of the 20 ms packets by zeros."""
 
     def change(sound: FloatArray) -> FloatArray:
-        packets = rounded(at(-20)(sound))[: sound.size // PACKET * PACKET].reshape(-1, PACKET)
+        packets = quantise(set_level(-20)(sound))[: sound.size // PACKET * PACKET].reshape(
+            -1, PACKET
+        )
         packets[np.random.default_rng(0).random(len(packets)) < fraction] = 0
         return packets.ravel()
 
@@ -186,15 +188,14 @@ def without_packets(fraction: float) -> Change:
 
 
 CHANGES: dict[str, Change] = {
-    **{f"{level} dBFS": at(level) for level in (-20, -10, -30, -35, -40, -45, -50)},
-    "-10 dBFS, not cut off": at(-10, None),
-    "-50 dBFS, not rounded": at(-50, None),
-    "offset of 0.01": lambda sound: rounded(at(-23)(sound) + 0.01),
-    "offset of 0.1": lambda sound: rounded(at(-23)(sound) + 0.1),
-    "whole numbers as float": lambda sound: np.round(at(-20)(sound) * np.float32(32768)),
-    "hum of 50 Hz, as loud as the voice": with_hum,
+    **{f"{level} dBFS": set_level(level) for level in (-20, -10, -30, -35, -40, -45, -50)},
+    "-10 dBFS, not cut off": set_level(-10, None),
+    "-50 dBFS, not rounded": set_level(-50, None),
+    "offset of 0.01": lambda sound: quantise(set_level(-23)(sound) + 0.01),
+    "offset of 0.1": lambda sound: quantise(set_level(-23)(sound) + 0.1),
+    "whole numbers as float": lambda sound: np.round(set_level(-20)(sound) * np.float32(32768)),
+    "hum of 50 Hz, as loud as the voice": add_hum,
     **{
-        f"{percent} % of packets lost": without_packets(percent / 100)
-        for percent in (1, 2, 5, 10, 20)
+        f"{percent} % of packets lost": drop_packets(percent / 100) for percent in (1, 2, 5, 10, 20)
     },
 }

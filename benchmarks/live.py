@@ -24,7 +24,7 @@ import soxr
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
-from benchmarks.timing import MONITOR, ended
+from benchmarks.timing import MONITOR, wait_for_exit
 from monitor.events import Event, GapEvent, Reading
 from monitor.networks import layers
 from monitor.sources.base import WrappedLiveSource
@@ -59,17 +59,17 @@ def latency(
     Requires the Debian packages libportaudio2 libasound2-plugins pulseaudio pulseaudio-utils.
     """
     if speak:
-        play(recording, seconds)
+        play_recording(recording, seconds)
         return
-    if lacking := missing():
-        sys.exit(lacking)
+    if missing_packages := missing():
+        sys.exit(missing_packages)
     with tempfile.TemporaryDirectory(prefix="vm") as folder:  # a socket's path must be short
         virtual = VirtualMicrophone(Path(folder))
         os.environ.update(virtual.environment)  # before PortAudio lists devices
         with virtual:
-            late, share, gaps = heard(recording.resolve(), seconds, list(features))
-    low, middle, high = np.quantile(late, [0.1, 0.5, 0.9])
-    page.note(f"{len(late)} readings, {low:.3f} s to {max(late):.3f} s; gaps: {gaps}")
+            latencies, share, gaps = measure_latency(recording.resolve(), seconds, list(features))
+    low, middle, high = np.quantile(latencies, [0.1, 0.5, 0.9])
+    page.note(f"{len(latencies)} readings, {low:.3f} s to {max(latencies):.3f} s; gaps: {gaps}")
     page.figure(
         f"`monitor listen`, {', '.join(features)}: a reading after its second; share of a core",
         f"{middle:.3f} s (nine in ten within {high:.3f}); {100 * share:.0f} %",
@@ -81,7 +81,7 @@ def beep_seconds(k: int) -> float:
     return k * EVERY_SECONDS + k * (k - 1) / 2 * MORE_SECONDS
 
 
-def play(recording: Path, seconds: float) -> None:
+def play_recording(recording: Path, seconds: float) -> None:
     """Play a recording, and print the first sample and time of each block sent to the device."""
     import sounddevice
 
@@ -90,25 +90,30 @@ def play(recording: Path, seconds: float) -> None:
     sound = np.clip(soxr.resample(speech, layers.RATE, RATE), -SPEECH_LEVEL, SPEECH_LEVEL)
     beep = np.sin(2 * np.pi * 1000 * np.arange(round(BEEP_SECONDS * RATE)) / RATE)
     k = 0
-    while (place := round(beep_seconds(k) * RATE)) < len(sound) - len(beep):
-        sound[place : place + len(beep)] = BEEP_LEVEL * beep
+    while (position := round(beep_seconds(k) * RATE)) < len(sound) - len(beep):
+        sound[position : position + len(beep)] = BEEP_LEVEL * beep
         k += 1
-    handed: list[tuple[int, float]] = []
-    place = 0
+    sent: list[tuple[int, float]] = []
+    position = 0
 
-    def give(out: FloatArray, frames: int, _time: Any, _status: Any) -> None:
-        nonlocal place
-        handed.append((place, time.monotonic()))
-        part = sound[place : place + frames]
-        out[: len(part), 0], out[len(part) :, 0] = part, 0
-        place += frames
+    def fill_block(out: FloatArray, frames: int, _time: Any, _status: Any) -> None:
+        nonlocal position
+        sent.append((position, time.monotonic()))
+        block = sound[position : position + frames]
+        out[: len(block), 0], out[len(block) :, 0] = block, 0
+        position += frames
 
     with sounddevice.OutputStream(
-        samplerate=RATE, channels=1, device=DEVICE, dtype="float32", latency=0.1, callback=give
+        samplerate=RATE,
+        channels=1,
+        device=DEVICE,
+        dtype="float32",
+        latency=0.1,
+        callback=fill_block,
     ):
-        while place < len(sound):
+        while position < len(sound):
             time.sleep(0.1)
-    print(json.dumps(handed))
+    print(json.dumps(sent))
 
 
 class Tap(WrappedLiveSource):
@@ -117,7 +122,7 @@ class Tap(WrappedLiveSource):
     def __init__(self, source: Any) -> None:
         super().__init__(source)
         self.beeps: list[float] = []
-        self._heard = 0.0
+        self._seconds = 0.0
 
     def items(self) -> Iterator[Item]:
         """Yield the microphone's items."""
@@ -125,10 +130,10 @@ class Tap(WrappedLiveSource):
             if isinstance(item, Block):
                 samples = item.samples.reshape(len(item.samples), -1)[:, 0]
                 for place in np.flatnonzero(np.abs(samples) > LOUD).tolist():
-                    seconds = self._heard + place / item.rate
+                    seconds = self._seconds + place / item.rate
                     if not self.beeps or seconds > self.beeps[-1] + EVERY_SECONDS / 2:
                         self.beeps.append(seconds)
-                self._heard += len(samples) / item.rate
+                self._seconds += len(samples) / item.rate
             yield item
 
 
@@ -150,7 +155,7 @@ class Arrivals:
         """Do nothing: no resources are open."""
 
 
-def heard(
+def measure_latency(
     recording: Path, seconds: float, features: list[str]
 ) -> tuple[list[float], float, list[str]]:
     """Return each reading's latency in seconds, the CPU use of the listener, and gaps."""
@@ -160,9 +165,9 @@ def heard(
 
     rescan()  # the environment now names the virtual device
     monitor = Monitor(Population.reference(), features, watch="1272")
-    arrivals, spoken = Arrivals(), ["--speak", "--seconds", str(seconds + 10)]
+    arrivals, player_options = Arrivals(), ["--speak", "--seconds", str(seconds + 10)]
     player = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", "latency", str(recording), *spoken],
+        [sys.executable, "-m", "benchmarks", "latency", str(recording), *player_options],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -173,17 +178,17 @@ def heard(
             share = (time.process_time() - began[1]) / (time.monotonic() - began[0])
     finally:
         out, _ = player.communicate(timeout=60)
-    places, times = np.array(json.loads(out)).T
-    late = []
+    samples, times = np.array(json.loads(out)).T
+    latencies = []
     for beep, after in pairwise(tap.beeps):
         k = round((after - beep - EVERY_SECONDS) / MORE_SECONDS)
         apart = abs(after - beep - EVERY_SECONDS - k * MORE_SECONDS)
-        for read_at, came in arrivals.readings if k >= 0 and apart <= TOLERATED_SECONDS else ():
+        for read_at, arrival in arrivals.readings if k >= 0 and apart <= TOLERATED_SECONDS else ():
             if beep < read_at <= after:
-                place = (beep_seconds(k) + read_at - beep) * RATE
-                late.append(came - float(np.interp(place, places, times)))
-    assert late, "no latencies: no beeps were recorded, or playback was interrupted"
-    return late, share, arrivals.gaps
+                sample = (beep_seconds(k) + read_at - beep) * RATE
+                latencies.append(arrival - float(np.interp(sample, samples, times)))
+    assert latencies, "no latencies: no beeps were recorded, or playback was interrupted"
+    return latencies, share, arrivals.gaps
 
 
 # -------------------------------------------------------------------------------------------- siege
@@ -191,16 +196,16 @@ def heard(
 Attack = Callable[[int, threading.Event], None]
 
 
-def nobody(_: int, over: threading.Event) -> None:
+def no_attack(_: int, over: threading.Event) -> None:
     over.wait()
 
 
-def silent(port: int, over: threading.Event) -> None:
+def hold_silent_sockets(port: int, over: threading.Event) -> None:
     with crowd(port, 1200, b""):
         over.wait()
 
 
-def halves(port: int, over: threading.Event) -> None:
+def send_half_requests(port: int, over: threading.Event) -> None:
     with crowd(port, 260, HEAD) as clients:
         while not over.wait(1.0):
             for one in clients:
@@ -214,19 +219,19 @@ def never_read(port: int, over: threading.Event) -> None:
             over.wait(5.0)
 
 
-def headers(port: int, over: threading.Event) -> None:
-    said = HEAD + b'Cookie: "' + b"\\" * 60_000 + b"\r\n\r\n"
+def send_large_headers(port: int, over: threading.Event) -> None:
+    request = HEAD + b'Cookie: "' + b"\\" * 60_000 + b"\r\n\r\n"
     while not over.is_set():
-        with crowd(port, 8, said):
+        with crowd(port, 8, request):
             over.wait(0.05)
 
 
 ATTACKS: dict[str, Attack] = {
-    "none": nobody,
-    "1 200 silent sockets": silent,
-    "260 half requests, a byte a second each": halves,
+    "none": no_attack,
+    "1 200 silent sockets": hold_silent_sockets,
+    "260 half requests, a byte a second each": send_half_requests,
     "240 clients that ask for all readings and never read": never_read,
-    "requests with headers of 60 kB, without end": headers,
+    "requests with headers of 60 kB, without end": send_large_headers,
 }
 
 
@@ -244,7 +249,7 @@ def siege(page: Page, recording: Path) -> None:
     def rows() -> Iterator[list[str]]:
         for name, attack in ATTACKS.items():
             with tempfile.TemporaryDirectory() as folder:
-                yield [name, *besieged(page, recording, attack, Path(folder))]
+                yield [name, *run_under_attack(page, recording, attack, Path(folder))]
 
     page.table(
         "attack | connections held | memory, MB | lag of readings, s: median, largest "
@@ -253,58 +258,58 @@ def siege(page: Page, recording: Path) -> None:
     )
 
 
-def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[str]:
+def run_under_attack(page: Page, recording: Path, attack: Attack, folder: Path) -> list[str]:
     """Return the figures of one run under one attack as text."""
-    said, config = folder / "said.jsonl", folder / "config.toml"
+    command_log, config = folder / "said.jsonl", folder / "config.toml"
     config.write_text("[replay]\nallow-overlap = true\n", encoding="utf-8")
     rules = [part for i in range(1, 11) for part in ("--alert", f"gain_bits>{i / 4} for 0 s")]
     with receiving() as receiver:
         process = subprocess.Popen(
             [*MONITOR, "--config", config, "replay", recording, "--features", "f0", "--jsonl", "-",
              "--speed", f"{SPEED:g}", "--web", "0", *rules, "--on-alert",
-             f"cat >> '{said}'", "--webhook", receiver.url],
+             f"cat >> '{command_log}'", "--webhook", receiver.url],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "no_proxy": "127.0.0.1"},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS,) * 2),
         )  # fmt: skip
-        out, words = process.stdout, process.stderr
+        out, errors = process.stdout, process.stderr
         assert out is not None
-        assert words is not None
-        line = next(line.decode() for line in words if b"the page is at" in line)
+        assert errors is not None
+        line = next(line.decode() for line in errors if b"the page is at" in line)
         port = int(re.findall(r":(\d+)/", line)[0])
-        reader = threading.Thread(target=words.read)
+        reader = threading.Thread(target=errors.read)
         over = threading.Event()
         attacker = threading.Thread(target=attack, args=(port, over))
         for thread in (reader, attacker):
             thread.start()
-        came, held, asked, alerts = list[float](), [0], list[float](), 0
+        arrivals, connections, answer_seconds, alerts = list[float](), [0], list[float](), 0
         for text in out:
             record = json.loads(text)
             alerts += record["type"] == "alert"
             if record["type"] == "reading":
-                came.append(time.monotonic() - record["seconds"] / SPEED)
+                arrivals.append(time.monotonic() - record["seconds"] / SPEED)
                 if record["seconds"] % 20 == 0:
                     with contextlib.suppress(psutil.Error):
-                        held.append(len(psutil.Process(process.pid).net_connections("tcp")))
-                    asked += answered(port)
+                        connections.append(len(psutil.Process(process.pid).net_connections("tcp")))
+                    answer_seconds += time_answer(port)
         over.set()
         attacker.join()
-        took = ended(process)
+        use = wait_for_exit(process)
         reader.join()
         if process.returncode not in (0, 3):  # 3: alerts were raised
             page.note(f"exit status {process.returncode}")
-    lags = np.array(came) - min(came)
-    commands = len(said.read_text().splitlines()) if said.exists() else 0
+    lags = np.array(arrivals) - min(arrivals)
+    commands = len(command_log.read_text().splitlines()) if command_log.exists() else 0
     return [
-        str(max(held)),
-        f"{took.most_mb:.0f}",
+        str(max(connections)),
+        f"{use.peak_mb:.0f}",
         f"{np.median(lags):.2f}, {lags.max():.2f}",
-        f"{np.median(asked):.3f}" if asked else "never",
+        f"{np.median(answer_seconds):.3f}" if answer_seconds else "never",
         f"{alerts}, {commands}, {len(receiver.got)}",
     ]
 
 
-def answered(port: int) -> list[float]:
+def time_answer(port: int) -> list[float]:
     """Return the seconds until the page answers; an empty list if it refuses or times out."""
     began = time.monotonic()
     try:

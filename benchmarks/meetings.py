@@ -44,15 +44,15 @@ class Meeting:
 def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
     """How much do meetings disclose of each reader, compared with the same speech alone?"""
     population = Population.reference()
-    every = readers(speech, population, seconds, 16)
-    alone = by_themselves(every, population)
+    every = load_readers(speech, population, seconds, 16)
+    alone = measure_alone(every, population)
     page.note(f"{len(every)} readers, {seconds:g} s of each; alone {np.mean([*alone.values()]):.2f}"
               " bits of evidence on average")  # fmt: skip
 
     def rows() -> Iterator[list[str]]:
         for size in (2, 4, 8):
             for overlap, errors in CONDITIONS:
-                cells = row(every, size, overlap, errors, population, alone)
+                cells = create_cells(every, size, overlap, errors, population, alone)
                 yield [str(size), f"{overlap:.0%}, {errors:.0%}", *cells]
 
     page.table(
@@ -63,38 +63,40 @@ def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
     )
 
 
-def row(
+def create_cells(
     every: Sequence[Reader], size: int, overlap: float, errors: float, population: Population,
     alone: dict[str, float],
 ) -> list[str]:  # fmt: skip
     """Return the cells of one row, over all groups of this size."""
-    told: list[Told] = []
-    shared = wrong = total = 0.0
+    results: list[ReaderResult] = []
+    shared_seconds = wrong_seconds = total_seconds = 0.0
     for number in sorted({*range(0, len(every) - size + 1, size), len(every) - size}):
         group = every[number : number + size]
-        made = meeting(group, overlap, errors, seed=100 * size + number)
-        told += tell(group, made, population)
-        shared += Diarised(Samples(made.samples, RATE), made.turns).overlap_seconds or 0.0
-        total += len(made.samples) / RATE
-        pairs = zip(made.turns, made.labelled, strict=True)
-        wrong += sum(true.seconds for true, given in pairs if true.label != given.label)
-    lost = np.array([alone[each.name] - each.bits for each in told])
-    kinds = [each.matched for each in told]
+        mixed = mix_meeting(group, overlap, errors, seed=100 * size + number)
+        results += measure_readers(group, mixed, population)
+        shared_seconds += Diarised(Samples(mixed.samples, RATE), mixed.turns).overlap_seconds or 0.0
+        total_seconds += len(mixed.samples) / RATE
+        pairs = zip(mixed.turns, mixed.labelled, strict=True)
+        wrong_seconds += sum(true.seconds for true, given in pairs if true.label != given.label)
+    lost = np.array([alone[each.name] - each.bits for each in results])
+    kinds = [each.matched for each in results]
     matched = [str(kinds.count(kind)) for kind in ("rightly", "nobody", "wrongly")]
     return [
-        f"{shared / total:.0%}",
-        f"{wrong / total:.0%}",
-        f"{np.mean([each.bits for each in told]):.2f}",
+        f"{shared_seconds / total_seconds:.0%}",
+        f"{wrong_seconds / total_seconds:.0%}",
+        f"{np.mean([each.bits for each in results]):.2f}",
         f"{lost.mean():.2f}",
         f"{lost.max():.2f}",
         " / ".join(matched),
-        f"{np.nanmean([each.purity for each in told]):.2f}",
+        f"{np.nanmean([each.purity for each in results]):.2f}",
     ]
 
 
-def readers(speech: Path, population: Population, seconds: float, most: int) -> list[Reader]:
+def load_readers(
+    speech: Path, population: Population, seconds: float, maximum: int
+) -> list[Reader]:
     """Return readers of dev-clean with enough speech in a chapter that is not enrolled."""
-    enrolled = {note.label for speaker in population.speakers for note in speaker.sources}
+    enrolled = {source.label for speaker in population.speakers for source in speaker.sources}
     found = []
     for folder in sorted((speech / "dev-clean").iterdir(), key=lambda path: path.name):
         if folder.name not in population.names:
@@ -102,14 +104,14 @@ def readers(speech: Path, population: Population, seconds: float, most: int) -> 
         for path in sorted(folder.glob("*.opus")):
             if path.name in enrolled:
                 continue
-            made = list(utterances(path, seconds))
-            if sum(map(len, made)) >= seconds * RATE:
-                found.append(Reader(folder.name, made))
+            turns = list(load_turns(path, seconds))
+            if sum(map(len, turns)) >= seconds * RATE:
+                found.append(Reader(folder.name, turns))
                 break
-    return found[:most]
+    return found[:maximum]
 
 
-def utterances(path: Path, seconds: float) -> Iterator[FloatArray]:
+def load_turns(path: Path, seconds: float) -> Iterator[FloatArray]:
     """Yield turns of at least 4 s at one level, joined from a chapter's first utterances."""
     sound = read(path)
     with path.with_suffix(".tsv").open(encoding="utf-8") as file:
@@ -127,47 +129,54 @@ def utterances(path: Path, seconds: float) -> Iterator[FloatArray]:
             return
 
 
-def meeting(group: Sequence[Reader], overlap: float, errors: float, seed: int) -> Meeting:
+def mix_meeting(group: Sequence[Reader], overlap: float, errors: float, seed: int) -> Meeting:
     """Mix a meeting; a reader has two turns in a row only if all others have none left."""
     draw = np.random.default_rng(seed)
-    left = {reader.name: list(reader.utterances) for reader in group}
+    remaining = {reader.name: list(reader.utterances) for reader in group}
     parts: list[tuple[int, str, FloatArray]] = []
-    at, before, last = 0, "", 0
-    while any(left.values()):
-        able = [name for name, rest in left.items() if rest and name != before]
-        name = str(draw.choice(able or [name for name, rest in left.items() if rest]))
-        part = left[name].pop(0)
+    start, before, last = 0, "", 0
+    while any(remaining.values()):
+        choices = [name for name, rest in remaining.items() if rest and name != before]
+        name = str(draw.choice(choices or [name for name, rest in remaining.items() if rest]))
+        turn_samples = remaining[name].pop(0)
         # neighbours overlap by ``overlap`` times the shorter turn on average
         shared = 0.0 if name == before else 2 * overlap * draw.uniform(0.5, 1.5)
-        at = max(at - round(min(shared, 0.9) * min(last, len(part)) / 2), 0)
-        parts.append((at, name, part))
-        at, before, last = at + len(part), name, len(part)
-    samples = np.zeros(max(begin + len(part) for begin, _, part in parts), np.float32)
-    for begin, _, part in parts:
-        samples[begin : begin + len(part)] += part
-    turns = [Turn(begin / RATE, (begin + len(part)) / RATE, name) for begin, name, part in parts]
+        start = max(start - round(min(shared, 0.9) * min(last, len(turn_samples)) / 2), 0)
+        parts.append((start, name, turn_samples))
+        start, before, last = start + len(turn_samples), name, len(turn_samples)
+    samples = np.zeros(
+        max(begin + len(turn_samples) for begin, _, turn_samples in parts), np.float32
+    )
+    for begin, _, turn_samples in parts:
+        samples[begin : begin + len(turn_samples)] += turn_samples
+    turns = [
+        Turn(begin / RATE, (begin + len(turn_samples)) / RATE, name)
+        for begin, name, turn_samples in parts
+    ]
     names = [reader.name for reader in group]
     labelled = [
         Turn(turn.start_seconds, turn.end_seconds,
              str(draw.choice([name for name in names if name != turn.label])))
         if wrong else turn
-        for turn, wrong in zip(turns, _wrong(turns, errors, draw), strict=True)
+        for turn, wrong in zip(turns, _draw_wrong_turns(turns, errors, draw), strict=True)
     ]  # fmt: skip
     return Meeting(samples, turns, labelled)
 
 
-def _wrong(turns: Sequence[Turn], errors: float, draw: np.random.Generator) -> list[bool]:
+def _draw_wrong_turns(
+    turns: Sequence[Turn], errors: float, draw: np.random.Generator
+) -> list[bool]:
     """Return flags of random turns that make up about this fraction of the time."""
-    wrong, spent = [False] * len(turns), 0.0
+    wrong, wrong_seconds = [False] * len(turns), 0.0
     total = sum(turn.seconds for turn in turns)
-    for place in draw.permutation(len(turns)).tolist():
-        if spent + turns[place].seconds / 2 < errors * total:
-            wrong[place], spent = True, spent + turns[place].seconds
+    for index in draw.permutation(len(turns)).tolist():
+        if wrong_seconds + turns[index].seconds / 2 < errors * total:
+            wrong[index], wrong_seconds = True, wrong_seconds + turns[index].seconds
     return wrong
 
 
 @dataclass(frozen=True)
-class Told:
+class ReaderResult:
     """Result of one reader: evidence under their label, and the match of that label."""
 
     name: str
@@ -176,18 +185,20 @@ class Told:
     purity: float
 
 
-def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iterator[Told]:
+def measure_readers(
+    group: Sequence[Reader], meeting: Meeting, population: Population
+) -> Iterator[ReaderResult]:
     """Run the monitor on a meeting, and yield the result of each reader."""
     names = [reader.name for reader in group]
     monitors = [Monitor(population, FEATURES, name, step_seconds=10.0) for name in names]
     last: dict[str, float] = {}
-    with Run(Diarised(Samples(made.samples, RATE), made.labelled), monitors) as run:
+    with Run(Diarised(Samples(meeting.samples, RATE), meeting.labelled), monitors) as run:
         for event in run:
             if event.type == "reading" and event.label == event.watch:
                 last[str(event.label)] = float(event.evidence_bits or 0.0)
     for person in run.people:
         name = person.label
-        yield Told(
+        yield ReaderResult(
             name,
             last[name],
             {name: "rightly", None: "nobody"}.get(person.person, "wrongly"),
@@ -195,11 +206,11 @@ def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iter
         )
 
 
-def by_themselves(every: Sequence[Reader], population: Population) -> dict[str, float]:
+def measure_alone(every: Sequence[Reader], population: Population) -> dict[str, float]:
     """Return the evidence of each reader's turns without other readers, in order."""
-    found = {}
+    bits = {}
     for reader in every:
         monitor = Monitor(population, FEATURES, reader.name, step_seconds=10.0)
         *_, last = monitor.stream(Samples(np.concatenate(reader.utterances), RATE))
-        found[reader.name] = float(last.evidence_bits or 0.0)
-    return found
+        bits[reader.name] = float(last.evidence_bits or 0.0)
+    return bits

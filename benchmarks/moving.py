@@ -26,24 +26,26 @@ def moving(
     """
     population, rows = Population.reference(), []
     for name, features in (("all features", None), ("f0", ["f0"])):
-        taken, size, restored = [], [], []
+        snapshot_seconds, size, restored = [], [], []
         for path in sorted(speech.glob("dev-clean/*/*.opus"))[:8]:
             sound = read(path, seconds)
             monitor = Monitor(population, features, "84")
             monitor.push(Block(sound, RATE))
             began = time.process_time()
             data = monitor.snapshot()
-            taken.append(time.process_time() - began)
+            snapshot_seconds.append(time.process_time() - began)
             size.append(len(data) / 1e3)
             began = time.process_time()
             Monitor(monitor.plan).resume(data)
             restored.append(time.process_time() - began)
-        rows.append([name, f"{np.median(size):.0f} kB", *map(_spread, (taken, restored))])
+        rows.append(
+            [name, f"{np.median(size):.0f} kB", *map(_format_spread, (snapshot_seconds, restored))]
+        )
     page.table("snapshot of | size | to take | to continue", rows)
-    page.table("workers | streams | a hop", [_hops(speech, streams, workers)])
+    page.table("workers | streams | a hop", [_measure_hops(speech, streams, workers)])
 
 
-def _hops(speech: Path, streams: int, workers: int) -> list[str]:
+def _measure_hops(speech: Path, streams: int, workers: int) -> list[str]:
     """Time the hops of live streams."""
     sound = read(sorted(speech.glob("dev-clean/*/*.opus"))[0], 10.0)
     with FarPool(f"local:{workers}", Population.reference, ["f0"]) as pool:
@@ -56,8 +58,8 @@ def _hops(speech: Path, streams: int, workers: int) -> list[str]:
             time.sleep(max(0.0, began + begin / RATE - time.monotonic()))
         for k in range(streams):
             pool.finish(str(k))
-        return [str(workers), str(streams), _spread(list(pool.hop_seconds)[5:])]
+        return [str(workers), str(streams), _format_spread(list(pool.hop_seconds)[5:])]
 
 
-def _spread(seconds: list[float]) -> str:
+def _format_spread(seconds: list[float]) -> str:
     return "{:.0f} ms, {:.0f} ms".format(*1e3 * np.percentile(seconds, [50, 95]))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Page", "benchmark", "declared", "merged", "run"]
+__all__ = ["Page", "benchmark", "find_benchmarks", "merge_rows", "run"]
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
 Work = Callable[..., None]
@@ -43,7 +43,7 @@ def benchmark(page: str = "") -> Callable[[Work], Work]:
     return declare
 
 
-class DeclaredGuarantee(NamedTuple):
+class DeclaredBenchmark(NamedTuple):
     """A benchmark's module, its line in the list, and its options."""
 
     module: str
@@ -51,7 +51,7 @@ class DeclaredGuarantee(NamedTuple):
     options: set[str]
 
 
-def declared() -> dict[str, DeclaredGuarantee]:
+def find_benchmarks() -> dict[str, DeclaredBenchmark]:
     """Return all benchmarks by name, without importing them."""
     found = {}
     for path in sorted(FOLDER.glob("*.py")):
@@ -61,13 +61,13 @@ def declared() -> dict[str, DeclaredGuarantee]:
             ):
                 about = (ast.get_docstring(node) or "").partition("\n")[0]
                 named = {f"--{each.arg.replace('_', '-')}" for each in node.args.kwonlyargs}
-                found[node.name] = DeclaredGuarantee(path.stem, about, {*named, "-o", "--results"})
+                found[node.name] = DeclaredBenchmark(path.stem, about, {*named, "-o", "--results"})
     return dict(sorted(found.items()))
 
 
 def run(words: Sequence[str]) -> int:
     """Run the named benchmark, or list all; return the exit status."""
-    known = declared()
+    known = find_benchmarks()
     if not words or words[0] not in known:
         wide = max(map(len, known))
         lines = [f"{name:{wide}}  {about}" for name, (_, about, _) in known.items()]
@@ -76,14 +76,14 @@ def run(words: Sequence[str]) -> int:
         return 2 if words else 0
     name, *rest = words
     work = getattr(import_module(f"benchmarks.{known[name].module}"), name)
-    given = vars(parser_of(work).parse_args(rest))
+    arguments = vars(create_parser(work).parse_args(rest))
     command = re.sub(r" --results \S+", "", f"python -m benchmarks {shlex.join(words)}")
-    page = Page(_PAGES[name], command, given.pop("results"), given.pop("output"))
-    work(page, **given)
+    page = Page(_PAGES[name], command, arguments.pop("results"), arguments.pop("output"))
+    work(page, **arguments)
     return 0
 
 
-def parser_of(work: Work) -> argparse.ArgumentParser:
+def create_parser(work: Work) -> argparse.ArgumentParser:
     """Create an argument parser from a benchmark's signature."""
     parser = argparse.ArgumentParser(
         f"python -m benchmarks {work.__name__}",
@@ -94,24 +94,24 @@ def parser_of(work: Work) -> argparse.ArgumentParser:
         kind, needed = each.annotation, each.default is each.empty
         if get_origin(kind) in (Union, UnionType):
             kind = get_args(kind)[0]
-        how: dict[str, Any] = {"default": None if needed else each.default}
+        settings: dict[str, Any] = {"default": None if needed else each.default}
         if kind is bool:
-            how["action"] = "store_true"
+            settings["action"] = "store_true"
         elif get_origin(kind) is tuple:
-            how["type"] = _listed(get_args(kind)[0])
+            settings["type"] = _create_list_parser(get_args(kind)[0])
         else:
-            how["type"] = kind
+            settings["type"] = kind
         if each.kind is each.KEYWORD_ONLY:
-            parser.add_argument(f"--{each.name.replace('_', '-')}", **how, required=needed)
+            parser.add_argument(f"--{each.name.replace('_', '-')}", **settings, required=needed)
         else:
-            how |= {} if needed else {"nargs": "?"}
-            parser.add_argument(each.name, **how)
+            settings |= {} if needed else {"nargs": "?"}
+            parser.add_argument(each.name, **settings)
     parser.add_argument("-o", "--output", type=Path, help="folder for pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of result pages")
     return parser
 
 
-def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+def _create_list_parser(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     return lambda text: tuple(kind(each) for each in text.split(",") if each)
 
 
@@ -143,16 +143,16 @@ class Page:
         """
         names = [each.strip() for each in heads.split("|")]
         print(f"\n{under}\n\n{_line(names)}" if under else f"\n{_line(names)}", flush=True)
-        made = []
+        written = []
         for row in rows:
-            made.append([str(cell) for cell in row])
-            print(_line(made[-1]), flush=True)
+            written.append([str(cell) for cell in row])
+            print(_line(written[-1]), flush=True)
         if self._path.exists():
             text = self._path.read_text(encoding="utf-8")
         else:
             text = f"# {self._path.stem}\n\n```sh\n{self._command}\n```\n"
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(merged(text, names, made, keys, under), encoding="utf-8")
+        self._path.write_text(merge_rows(text, names, written, keys, under), encoding="utf-8")
 
     def figure(self, what: str, result: str) -> None:
         """Write one row of the table that results of several commands share."""
@@ -168,14 +168,14 @@ class Page:
             draw(self.pictures / name, paint, size)
 
 
-def merged(
+def merge_rows(
     text: str, heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int, under: str = ""
 ) -> str:
     r"""Merge rows into a page's table with these heads, or append a table; return the new page.
 
     Example:
         >>> page = "# T\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n| y | 2 |\n\nWords.\n"
-        >>> print(merged(page, ["a", "b"], [["y", "3"], ["z", "4"]], 1), end="")
+        >>> print(merge_rows(page, ["a", "b"], [["y", "3"], ["z", "4"]], 1), end="")
         # T
         <BLANKLINE>
         | a | b |
@@ -188,11 +188,11 @@ def merged(
     """
     lines = text.splitlines()
     titles = [i for i, each in enumerate(lines) if re.match("#+ ", each)]
-    here = [i for i in titles if lines[i].lstrip("# ") == under]
-    if under and not here:
-        here = [len(lines) + 1]
+    headings = [i for i in titles if lines[i].lstrip("# ") == under]
+    if under and not headings:
+        headings = [len(lines) + 1]
         lines += ["", f"## {under}"]
-    first = here[0] if under else 0
+    first = headings[0] if under else 0
     last = min([i for i in titles if i > first and under] or [len(lines)])
     begin = next((i for i in range(first, last) if _cells(lines[i]) == list(heads)), None)
     if begin is None:
@@ -203,9 +203,9 @@ def merged(
     end = begin + 2
     while end < len(lines) and lines[end].startswith("|"):
         end += 1
-    held = {tuple(_cells(line)[:keys]): line for line in lines[begin + 2 : end]}
-    held |= {tuple(row[:keys]): _line(row) for row in rows}
-    return "\n".join([*lines[: begin + 2], *held.values(), *lines[end:]]) + "\n"
+    line_by_key = {tuple(_cells(line)[:keys]): line for line in lines[begin + 2 : end]}
+    line_by_key |= {tuple(row[:keys]): _line(row) for row in rows}
+    return "\n".join([*lines[: begin + 2], *line_by_key.values(), *lines[end:]]) + "\n"
 
 
 def _cells(line: str) -> list[str]:

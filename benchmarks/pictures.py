@@ -53,14 +53,14 @@ START_SECONDS, SAME_SECONDS = 120.0, 20.0
 TOKEN = "only for this picture"
 
 
-def folder_of(page: Page) -> Path:
+def find_folder(page: Page) -> Path:
     if page.pictures is None:
         raise SystemExit("name the output folder of the pictures, such as -o docs")
     return page.pictures
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def start_browser() -> Iterator[Browser]:
     """Start Chromium and yield it."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -84,18 +84,18 @@ class Terminal:
         self._run("new-session", "-d", *size, shlex.join(command))
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [*self._tmux, *words],
             check=True,
             env=self._environment,
             stdout=subprocess.PIPE,
             text=True,
         )
-        return done.stdout
+        return result.stdout
 
-    def text(self, *how: str) -> str:
+    def text(self, *options: str) -> str:
         """Return the text on screen; ``-e`` adds colours, ``-S -`` the scrollback."""
-        return self._run("capture-pane", "-p", *how)
+        return self._run("capture-pane", "-p", *options)
 
     def wait_for(self, pattern: str) -> str:
         """Return the first match of a pattern in the output; exit after START_SECONDS."""
@@ -114,18 +114,18 @@ class Terminal:
 @benchmark()
 def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
     """Make page.png and terminal.png of a live run, at the same second of the demo's chapter."""
-    folder = folder_of(page)
+    folder = find_folder(page)
     if lacking := missing():
         raise SystemExit(lacking)
     (recording,) = speech.glob(f"*/{DEMO_SPEAKER}/{DEMO_CHAPTER}.opus")
     own = ["--features", ",".join(FEATURES)]  # those of every installation
     listen = [*MONITOR, "listen", "--device", DEVICE, *SHOWN, *own]
     with (
-        tempfile.TemporaryDirectory(prefix="p") as place,
-        VirtualMicrophone(Path(place)) as microphone,
-        browser() as chromium,
+        tempfile.TemporaryDirectory(prefix="p") as temporary,
+        VirtualMicrophone(Path(temporary)) as microphone,
+        start_browser() as chromium,
     ):
-        terminal = Terminal(Path(place), listen, microphone.environment)
+        terminal = Terminal(Path(temporary), listen, microphone.environment)
         try:
             address = terminal.wait_for(r"http://127\.0\.0\.1:\d+/")
             terminal.wait_for("of it speech|nothing heard")
@@ -133,17 +133,17 @@ def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
             tab.goto(address)
             microphone.play_file(recording, seconds + 30)
             time.sleep(seconds)
-            captured = at_one_second(tab, terminal, folder / "page.png")
+            captured = save_at_one_second(tab, terminal, folder / "page.png")
         finally:
             terminal.stop()
         window = chromium.new_page(viewport={"width": TERMINAL_WIDTH, "height": 100})
         window.context.set_offline(True)  # the SVG would ask for a web font
         title = f"monitor listen --watch {DEMO_SPEAKER}"
-        window.set_content(f"<body style='margin: 0'>{drawn(captured, title)}")
+        window.set_content(f"<body style='margin: 0'>{draw_terminal(captured, title)}")
         window.locator("svg").first.screenshot(path=folder / "terminal.png")
 
 
-def drawn(captured: str, title: str) -> str:
+def draw_terminal(captured: str, title: str) -> str:
     """Convert a terminal's text with colours to SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system="truecolor")
     for line in captured.splitlines():
@@ -151,7 +151,7 @@ def drawn(captured: str, title: str) -> str:
     return console.export_svg(title=title)
 
 
-def at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
+def save_at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
     """Save the page while it and the terminal show the same reading; return the terminal's text."""
     until = time.monotonic() + SAME_SECONDS
     while time.monotonic() < until:
@@ -172,26 +172,26 @@ def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: flo
     chapters = {path.stem: path for path in sorted(speech.glob(f"*/{DEMO_SPEAKER}/*.opus"))}
     demo = chapters.pop(DEMO_CHAPTER)
     other = next(iter(chapters.values()))
-    with tempfile.TemporaryDirectory() as place:
-        base = Path(place) / "base.npz"
+    with tempfile.TemporaryDirectory() as temporary:
+        base = Path(temporary) / "base.npz"
         Population.reference().without(DEMO_SPEAKER).save(base)
-        people = TemplateFolder(Path(place) / "people", str(base))
-        settings, speaker = ServeSettings(people, enrol_seconds), Speaker(Path(place) / "m.wav")
-        speaker.says(spoken(other, 4 * enrol_seconds))
+        people = TemplateFolder(Path(temporary) / "people", str(base))
+        settings, speaker = ServeSettings(people, enrol_seconds), Speaker(Path(temporary) / "m.wav")
+        speaker.says(read_samples(other, 4 * enrol_seconds))
         with ListeningPage(settings, token=TOKEN) as served, hearing(speaker) as chromium:
             tab = chromium.new_page(viewport=DESKTOP)
             tab.set_default_timeout(PATIENCE)
             tab.goto(f"{served.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
             tab.wait_for_selector("#name")
-            pictured(page, tab, "-welcome")
+            save_screenshots(page, tab, "-welcome")
             enrols(tab, "Ann")
-            pictured(page, tab, "-enrolled")
-            speaker.says(spoken(demo, seconds + 30))
+            save_screenshots(page, tab, "-enrolled")
+            speaker.says(read_samples(demo, seconds + 30))
             speaks(tab, 6)
             load = os.getloadavg()[0]
             time.sleep(seconds)
             late = json.loads(tab.get_attribute("#latency", "data-seconds"))
-            pictured(page, tab, "")
+            save_screenshots(page, tab, "")
             name = chromium.version
     heads = "a tenth within | half within | nine of ten within | all within"
     cells = [f"{each:.2f} s" for each in np.quantile(late, (0.1, 0.5, 0.9, 1.0))]
@@ -200,12 +200,12 @@ def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: flo
               f"websockets {version('websockets')}")  # fmt: skip
 
 
-def spoken(path: Path, seconds: float) -> np.ndarray:
+def read_samples(path: Path, seconds: float) -> np.ndarray:
     """Read the first seconds of a chapter as 16-bit samples."""
     return np.asarray(np.round(read(path, seconds) * 32768).clip(-32768, 32767), np.int16)
 
 
-def pictured(page: Page, tab: Tab, stage: str) -> None:
+def save_screenshots(page: Page, tab: Tab, stage: str) -> None:
     """Save the page at desktop size and at phone size, if pictures are requested."""
     if page.pictures is not None:
         path = page.pictures / f"serve{stage}.png"
@@ -227,19 +227,19 @@ def stills(page: Page, scores: Path) -> None:
 
     SCORES is the folder written by `scores`.
     """
-    folder = folder_of(page)
+    folder = find_folder(page)
     models = Population.reference().rank_models
     rows = [row for each in models if set(each.features) == set(FEATURES) for row in each.rows]
     plot_reliability(rows, folder / "reliability.png")
-    with tempfile.TemporaryDirectory() as place, browser() as chromium:
-        subprocess.run([*MONITOR, "demo", "--speed", "6000", "-o", place], check=True)
-        shutil.copyfile(Path(place) / "demo.png", folder / "demo.png")
-        plot_run(read_run(Path(place) / "demo.jsonl"), folder / "demo-390.png", width=390)
+    with tempfile.TemporaryDirectory() as temporary, start_browser() as chromium:
+        subprocess.run([*MONITOR, "demo", "--speed", "6000", "-o", temporary], check=True)
+        shutil.copyfile(Path(temporary) / "demo.png", folder / "demo.png")
+        plot_run(read_run(Path(temporary) / "demo.jsonl"), folder / "demo-390.png", width=390)
         for name in ("demo", "demo-390"):
             darken(folder / f"{name}.png", folder / f"{name}-dark.png")
-        run, crowds = Path(place) / "demo.jsonl", folder / "crowds.png"
+        run, crowds = Path(temporary) / "demo.jsonl", folder / "crowds.png"
         subprocess.run([*MONITOR, "show", run, "-o", crowds, "--among", "50,1e4,1e6"], check=True)
-        report, labels = Path(place) / "report.html", scores / "labels.npy"
+        report, labels = Path(temporary) / "report.html", scores / "labels.npy"
         files = [scores / f"{name}.npy" for name in FEATURES]
         asked = ["--labels", str(labels), "--html", str(report)]
         subprocess.run([*MONITOR, "evaluate", *map(str, files), *asked], check=True)

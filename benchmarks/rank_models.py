@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import collected, corpus_of, halves, plan_of, units_of
+from benchmarks.readers import collect_readers, count_units, create_corpus, find_plan, split_voices
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus import find
 from monitor.features.registry import make
@@ -27,8 +27,7 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.templates import SLICE_SECONDS
 from monitor.sources.frames import write_frames
-from monitor.training import calibrating
-from monitor.training import find_outlier_sessions as home
+from monitor.training import calibrating, session_checks
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.frames_folder import ExtractionOptions, extract_features
 from monitor.training.grid import Cell
@@ -64,30 +63,30 @@ def features(
     if frames is None:
         rows = [row for each in Population.reference().rank_models for row in each.rows]
     else:
-        voices, specs = collected(frames, features or None, corpora)
+        voices, specs = collect_readers(frames, features or None, corpora)
         trained = trainers(frames)
         if alike:
             trained = dict.fromkeys(specs, set.union(*trained.values()))
-        how = CalibrationSettings(
+        settings = CalibrationSettings(
             lengths=lengths, template_lengths=(template,), trained=trained, prior=None
         )
-        rows = list(calibrate(voices, specs, how).rows)
-    kept = {
+        rows = list(calibrate(voices, specs, settings).rows)
+    row_by_key = {
         (row["session"], row["feature"], row["T"]): row
         for row in rows
         if row["D"] == template and row["T"] in lengths
     }
     heads = f"session | features | {' | '.join(f'{t:g} s' for t in lengths)}"
     for title, key in TABLES.items():
-        made: dict[tuple[str, str], list[str]] = {}
-        for session, feature, _ in sorted(kept):
-            cells = [kept.get((session, feature, t), {}).get(key) for t in lengths]
-            told = ["" if value is None else f"{value:.2f}" for value in cells]
-            made[session, feature] = [session, feature, *told]
-        page.table(heads, made.values(), keys=2, under=title)
+        table: dict[tuple[str, str], list[str]] = {}
+        for session, feature, _ in sorted(row_by_key):
+            cells = [row_by_key.get((session, feature, t), {}).get(key) for t in lengths]
+            formatted = ["" if value is None else f"{value:.2f}" for value in cells]
+            table[session, feature] = [session, feature, *formatted]
+        page.table(heads, table.values(), keys=2, under=title)
     for each in {
         f"{session}, {t:g} s: {row['speakers']} readers tested, N = {row['candidates']} ({feature})"
-        for (session, feature, t), row in sorted(kept.items())
+        for (session, feature, t), row in sorted(row_by_key.items())
     }:
         page.note(each)
 
@@ -97,12 +96,12 @@ def scores(
     page: Page, frames: Path, scores: Path, *, seconds: float = 10.0, template: float = 100.0
 ) -> None:
     """Write each feature's scores of real readers as matrices for `monitor evaluate`."""
-    voices, specs = collected(frames)
+    voices, specs = collect_readers(frames)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
-    plan = plan_of(voices, seconds, template, SHIFTS, "cross")
+    plan = find_plan(voices, seconds, template, SHIFTS, "cross")
     trained = {name for feature in measures for name in trainers(frames).get(feature, ())}
     untrained = np.array([voice.name not in trained for voice in voices])
-    cell = plan.run(measures, *units_of(seconds, template)).tested_on(untrained)
+    cell = plan.run(measures, *count_units(seconds, template)).tested_on(untrained)
     scores.mkdir(parents=True, exist_ok=True)
     order = np.argsort(
         cell.true_index, kind="stable"
@@ -122,31 +121,31 @@ CASES = (
     ("simulated", "cross", (10, 15, 19, 30)),
 )
 """Speakers, kind of session, and numbers of calibration speakers."""
-LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
+FITTED_LENGTHS = (5.0, 10.0, 30.0, 60.0, 100.0)
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
 TEST, TEMPLATE, DRAWS = 10.0, 30.0, 100
-LEAST = 51.0
+LEAST_SECONDS = 51.0
 """Minimum speech seconds of a non-native speaker: a template of 30 s and a test of 20 s."""
 Voices = Sequence[SpeakerSpeech]
 
 
-def learn(voices: Voices, prior: Population | None) -> RankModels:
-    how = CalibrationSettings(
+def fit_rank_models(voices: Voices, prior: Population | None) -> RankModels:
+    settings = CalibrationSettings(
         lengths=(TEST,), template_lengths=(TEMPLATE,), replicates=DRAWS, prior=prior
     )
-    return calibrate(voices, F0, how).rank_models
+    return calibrate(voices, F0, settings).rank_models
 
 
-def others(voices: Voices) -> Population:
+def create_prior(voices: Voices) -> Population:
     """Return a population without speakers whose rank models are calibrated on these voices."""
     calibrating.FEWEST_SPEAKERS = 2  # allows a prior from very few speakers, as a hard test
-    rank_models = learn(voices, None)
+    rank_models = fit_rank_models(voices, None)
     calibrating.FEWEST_SPEAKERS = 10
-    nobody = FeatureTemplates(F0["f0"], np.zeros((0, SIZE), np.int64))
-    return Population((), np.zeros(1, np.int64), {"f0": nobody}, rank_models)
+    no_templates = FeatureTemplates(F0["f0"], np.zeros((0, SIZE), np.int64))
+    return Population((), np.zeros(1, np.int64), {"f0": no_templates}, rank_models)
 
 
-def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, float, bool]:
+def measure_claim(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, float, bool]:
     """Return the claimed and the true bits of test speakers, and whether the claim is too high.
 
     The claim is too high if its mean excess is above the sum of two margins: the lower half of the
@@ -155,40 +154,40 @@ def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, flo
     model = rank_models.find(("f0",), session)
     assert model is not None
     point = at_template(model, TEMPLATE, np.array([True])).evaluate_at(TEST)
-    seen, count = Trials(cell.gaps, cell.gap_speaker), len(cell.gaps)
+    trials, count = Trials(cell.gaps, cell.gap_speaker), len(cell.gaps)
 
     def posterior(draw: int) -> FloatArray:
         weights, floor = point.weights[draw], point.uniform_share[draw]
-        return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
+        return trials.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
 
     gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
     probability = posterior(0)
     true = local_bits(probability[np.arange(count), cell.true_index], cell.candidates)
-    apart = confidence_bits(probability) - true
-    excess = [apart[cell.gap_speaker == each].mean() for each in np.unique(cell.gap_speaker)]
+    excess_bits = confidence_bits(probability) - true
+    excess = [excess_bits[cell.gap_speaker == each].mean() for each in np.unique(cell.gap_speaker)]
     error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf
-    slack = gains[0] - limits(gains[1:])[0] + 2.0 * error
-    return gains[0], true.mean(), bool(np.mean(excess) > slack)
+    margin = gains[0] - limits(gains[1:])[0] + 2.0 * error
+    return gains[0], true.mean(), bool(np.mean(excess) > margin)
 
 
-def simulated(speakers: int) -> list[SpeakerSpeech]:
+def simulate_speakers(speakers: int) -> list[SpeakerSpeech]:
     with tempfile.TemporaryDirectory() as folder:
         write_corpus(Path(folder) / "c", Simulation(speakers), speakers, 2, 120.0)
         return collect(find(Path(folder) / "c"))[0]
 
 
-def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
+def read_nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
     """Return the speakers of speechocean762 with enough speech, one session each."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as frames_folder:
         files = []
         for row in csv.DictReader((folder / "manifest.csv").open(encoding="utf-8")):
-            how = ExtractionOptions(("f0",), MOST_SECONDS)
-            frames = extract_features(folder / row["path"], make(["f0"]), how)
-            path = Path(place) / f"{row['speaker']}.npz"
+            options = ExtractionOptions(("f0",), MOST_SECONDS)
+            frames = extract_features(folder / row["path"], make(["f0"]), options)
+            path = Path(frames_folder) / f"{row['speaker']}.npz"
             write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
             files.append((path, row["speaker"], "1"))
-        voices, _, _ = collect(corpus_of(files))
-    return [voice for voice in voices if voice.length(0) >= LEAST * UNITS_PER_SECOND]
+        voices, _, _ = collect(create_corpus(files))
+    return [voice for voice in voices if voice.length(0) >= LEAST_SECONDS * UNITS_PER_SECOND]
 
 
 @benchmark()
@@ -197,14 +196,14 @@ def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> No
 
     FRAMES contains the pitch of LibriSpeech.
     """
-    shipped, readers = Population.reference(), collected(frames)[0]
+    shipped, readers = Population.reference(), collect_readers(frames)[0]
     pools: dict[str, Voices] = {
-        "nonnative": nonnative_speakers(nonnative),
-        "simulated": simulated(600),
+        "nonnative": read_nonnative_speakers(nonnative),
+        "simulated": simulate_speakers(600),
         "LibriSpeech": [voice for voice in readers if len(voice.sessions) > 1],
     }
 
-    def case(name: str, size: int, seed: int) -> tuple[Population, Voices, Voices]:
+    def draw_case(name: str, size: int, seed: int) -> tuple[Population, Voices, Voices]:
         """Return the prior's population, the calibration speakers and the test speakers.
 
         The prior may share with the test speakers only readers of one session, who are candidates
@@ -215,32 +214,32 @@ def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> No
         if name == "nonnative":
             return shipped, mixed[100 : 100 + size], mixed[:100]
         if name == "simulated":
-            return others(mixed[:50]), mixed[150 : 150 + size], mixed[50:150]
+            return create_prior(mixed[:50]), mixed[150 : 150 + size], mixed[50:150]
         single = [voice for voice in readers if len(voice.sessions) == 1]
         judges = 5 if size == 10 else 2
-        before = others([*single, *mixed[judges + size :]])
+        before = create_prior([*single, *mixed[judges + size :]])
         return before, mixed[judges : judges + size], [*single, *mixed[:judges]]
 
     def rows() -> Iterator[list[str]]:
-        measure = {"f0": HISTOGRAM.similarity("log-likelihood")}
+        similarities = {"f0": HISTOGRAM.similarity("log-likelihood")}
         for name, session, sizes in CASES:
             for size in sizes:
-                found: tuple[list[tuple[float, float, bool]], ...] = ([], [])
+                claims_by_prior: tuple[list[tuple[float, float, bool]], ...] = ([], [])
                 for repeat in range(repeats):
-                    population, own, judges = case(name, size, repeat)
-                    plan = plan_of(judges, TEST, TEMPLATE, 10, session)
-                    cell = plan.run(measure, *units_of(TEST, TEMPLATE))
-                    for told, before in zip(found, (None, population), strict=True):
-                        told.append(judge(learn(own, before), session, cell))
+                    population, own, judges = draw_case(name, size, repeat)
+                    plan = find_plan(judges, TEST, TEMPLATE, 10, session)
+                    cell = plan.run(similarities, *count_units(TEST, TEMPLATE))
+                    for claims, before in zip(claims_by_prior, (None, population), strict=True):
+                        claims.append(measure_claim(fit_rank_models(own, before), session, cell))
                 cells = [f"{name}, {session} session", str(size)]
-                for told in found:
-                    claim, truth, beyond = np.array(told).T
+                for claims in claims_by_prior:
+                    claim, truth, beyond = np.array(claims).T
                     cells += [f"{each:.2f}" for each in (claim.mean(), truth.mean())]
                     cells += [f"{(claim - truth).max():.2f}", f"{100 * beyond.mean():.0f} %"]
                 yield cells
 
-    told = ("claims", "knows", "worst excess", "beyond interval")
-    both = [f"{when}: {each}" for when in ("before", "after") for each in told]
+    headings = ("claims", "knows", "worst excess", "beyond interval")
+    both = [f"{when}: {each}" for when in ("before", "after") for each in headings]
     page.table(f"speakers | S | {' | '.join(both)}", rows(), keys=2)
 
 
@@ -256,33 +255,35 @@ def sessions(
 ) -> None:  # fmt: skip
     """How often are two sessions of one person, and of two people, reported as two people?"""
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
-    voices, specs = collected(frames, features)
+    voices, specs = collect_readers(frames, features)
     generator = np.random.default_rng(0)
-    threshold = home.UNLIKE_BITS
-    home.UNLIKE_BITS = np.inf  # reports the bits of every pair
+    threshold = session_checks.UNLIKE_BITS
+    session_checks.UNLIKE_BITS = np.inf  # reports the bits of every pair
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for _ in range(splits):
-        ours, theirs = halves(voices, generator)
-        how = CalibrationSettings(
-            lengths=(10.0, 30.0, 60.0), template_lengths=LEARNT, replicates=20, trials=10,
+        fitted, tested = split_voices(voices, generator)
+        settings = CalibrationSettings(
+            lengths=(10.0, 30.0, 60.0), template_lengths=FITTED_LENGTHS, replicates=20, trials=10,
             prior=None,
         )  # fmt: skip
-        made = calibrate(ours, specs, how)
-        known = _population(ours, specs, round(60.0 / SLICE_SECONDS)).calibrated(made)
+        calibration = calibrate(fitted, specs, settings)
+        known = _create_population(fitted, specs, round(60.0 / SLICE_SECONDS)).calibrated(
+            calibration
+        )
         for seconds in (30.0, 60.0):
             slices = round(seconds / SLICE_SECONDS)
             long = [
                 (voice.name, session)
-                for voice in theirs
+                for voice in tested
                 for i, session in enumerate(voice.sessions)
                 if voice.length(i) >= slices * _SLICE
             ]
             for (name, first), (other, second) in combinations(long, 2):
                 sexes = "one sex" if gender[name] == gender[other] else "two sexes"
                 kind = "one person" if name == other else sexes
-                both = _joined([first, second], specs, slices)
+                both = _create_speaker([first, second], specs, slices)
                 parts = {"x": (("1", slices), ("2", slices))}
                 bits = find_outlier_sessions(both, parts, known)[0].bits
                 read[seconds, kind][name, other].append(bits)
@@ -305,7 +306,7 @@ def sessions(
                rows())  # fmt: skip
 
 
-def _joined(
+def _create_speaker(
     sessions: Sequence[dict[str, SessionFrames]], specs: Mapping[str, FeatureSpec], slices: int,
     name: str = "x",
 ) -> Population:  # fmt: skip
@@ -317,12 +318,12 @@ def _joined(
     return Population([Speaker(name)], np.array([0, len(sessions) * slices]), features)
 
 
-def _population(voices: Voices, specs: Mapping[str, FeatureSpec], slices: int) -> Population:
+def _create_population(voices: Voices, specs: Mapping[str, FeatureSpec], slices: int) -> Population:
     """Return a population of all voices whose longest session has enough slices."""
-    made: list[Population] = []
+    populations: list[Population] = []
     for voice in voices:
         longest = max(range(len(voice.sessions)), key=voice.length)
         if voice.length(longest) >= slices * _SLICE:
-            one = _joined([voice.sessions[longest]], specs, slices, voice.name)
-            made = [made[0].joined(one)] if made else [one]
-    return made[0]
+            one = _create_speaker([voice.sessions[longest]], specs, slices, voice.name)
+            populations = [populations[0].joined(one)] if populations else [one]
+    return populations[0]

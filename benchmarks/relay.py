@@ -59,36 +59,40 @@ def relay(
     beginning, from random starts, from all pauses, and as random parts, after silence of random
     length. Each of these recordings passes through each line (none, opus or telephone).
     """
-    talks, enrolled = talks_of(speech, people, skip, seconds)
+    talks, enrolled = read_talks(speech, people, skip, seconds)
     population = Population.reference().joined(enrolled)
     step = RelaySettings(max(budgets), delay_seconds=DELAY_SECONDS).step_seconds
     voices = ("one", "two in turns")
     sent: dict[tuple[float, str], list[float]] = {(b, v): [] for b in budgets for v in voices}
-    beyond: dict[tuple[float, str, str], list[float]] = {
+    excesses: dict[tuple[float, str, str], list[float]] = {
         (*key, line): [] for key in sent for line in lines
     }
-    processor = heard = 0.0
+    processor_seconds = seconds_processed = 0.0
     for index, name in enumerate(talks):
         monitor = Monitor(population, watch=name, on_change="note")
         for voice in voices:
-            other = talks[list(talks)[index - 1]]
-            sound = talks[name] if voice == "one" else in_turns(other, talks[name])
+            previous = talks[list(talks)[index - 1]]
+            sound = talks[name] if voice == "one" else alternate(previous, talks[name])
             sound = np.asarray(soxr.resample(sound, RATE, rate))
             began = time.process_time()
-            figures = gate_figures(monitor, sound, step, rate, most=max(budgets))
-            processor, heard = processor + time.process_time() - began, heard + len(figures) * step
+            figures = measure_gate(monitor, sound, step, rate, limit=max(budgets))
+            processor_seconds += time.process_time() - began
+            seconds_processed += len(figures) * step
             for budget in budgets:
                 count = sum(figure <= budget - MARGIN_BITS for figure in figures)
                 sent[budget, voice].append(count * step)
                 part = sound[: round(count * step * rate)]
                 generator = np.random.default_rng([int(budget), skip + index])
-                for recording in recordings(part, rate, starts, cuts, generator):
+                for recording in create_recordings(part, rate, starts, cuts, generator):
                     for line in lines:
-                        most = peak(monitor.fresh(), *LINES[line](recording, rate))
-                        beyond[budget, voice, line].append(most - budget)
-        worst = max(max(each, default=0.0) for each in beyond.values())
-        over = sum(np.sum(np.array(each) > 0) for each in beyond.values())
-        page.note(f"{index + 1} of {len(talks)}: {over} over the budget, by at most {worst:.1f}")
+                        peak_bits = measure_peak(monitor.fresh(), *LINES[line](recording, rate))
+                        excesses[budget, voice, line].append(peak_bits - budget)
+        worst_excess = max(max(each, default=0.0) for each in excesses.values())
+        over_count = sum(np.sum(np.array(each) > 0) for each in excesses.values())
+        page.note(
+            f"{index + 1} of {len(talks)}: {over_count} over the budget, "
+            f"by at most {worst_excess:.1f}"
+        )
     page.table(
         "budget, bits | voices | line | people | sound let out | recordings over the budget | "
         "by at most, bits",
@@ -103,14 +107,16 @@ def relay(
                 f"{np.sum(np.array(excess) > 0)} of {len(excess)}",
                 f"{max(0.0, *excess):.1f}",
             ]
-            for (budget, voice, line), excess in beyond.items()
+            for (budget, voice, line), excess in excesses.items()
         ),
         keys=3,
     )
-    page.note(f"{processor / heard:.2f} s of processor time per second of sound")
+    page.note(
+        f"{processor_seconds / seconds_processed:.2f} s of processor time per second of sound"
+    )
 
 
-def talks_of(
+def read_talks(
     speech: Path, people: int, skip: int, seconds: float
 ) -> tuple[dict[str, FloatArray], Population]:
     """Return each person's speech after the enrolled part, and the population of these people."""
@@ -131,7 +137,7 @@ def talks_of(
     return {name: sound for name, sound in talks.items() if name in enrolled.names}, enrolled
 
 
-def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
+def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
     """Alternate two voices: 3 s of the first, 1.5 s of the second, and so on."""
     long, short = round(3 * RATE), round(1.5 * RATE)
     turns = [
@@ -142,26 +148,26 @@ def in_turns(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.concatenate(turns)
 
 
-def gate_figures(
+def measure_gate(
     monitor: Monitor,
     sound: FloatArray,
     step_seconds: float,
     rate: int = RATE,
     *,
-    most: float = np.inf,
+    limit: float = np.inf,
 ) -> list[float]:
     """Return a gate's bits after each step, until they exceed ``most``; the gate never mutes."""
     gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
     size, figures = round(step_seconds * rate), []
-    for at in range(0, len(sound) - size + 1, size):
-        gate.take(Block(np.asarray(sound[at : at + size], np.float32), rate))
+    for start in range(0, len(sound) - size + 1, size):
+        gate.take(Block(np.asarray(sound[start : start + size], np.float32), rate))
         figures.append(gate.bits)
-        if gate.bits > most:
+        if gate.bits > limit:
             break
     return figures
 
 
-def recordings(
+def create_recordings(
     sound: FloatArray, rate: int, starts: int, cuts: int, generator: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Yield 16-bit recordings of a sound at the other side.
@@ -169,42 +175,45 @@ def recordings(
     They begin at its start, at random starts and in its pauses, or are random parts.
     """
     last = max(len(sound) - rate // 4, 1)
-    begins = 0, *generator.integers(0, last, starts - 1).tolist(), *pauses(sound, rate)
-    parts = [(at, len(sound)) for at in begins]
-    for at in generator.integers(0, last, cuts).tolist():
-        parts.append((at, int(generator.integers(at, len(sound) + 1))))
+    random_starts = generator.integers(0, last, starts - 1).tolist()
+    starts_of_recordings = 0, *random_starts, *find_pauses(sound, rate)
+    parts = [(start, len(sound)) for start in starts_of_recordings]
+    for start in generator.integers(0, last, cuts).tolist():
+        parts.append((start, int(generator.integers(start, len(sound) + 1))))
     for begin, end in parts if len(sound) else ():
         silence = np.zeros(generator.integers(0, round(LEAD_SECONDS * rate)))
         whole = np.concatenate([silence, sound[begin:end], np.zeros(rate)])
         yield np.asarray(np.round(whole * 32767) / 32767, np.float32)
 
 
-def pauses(sound: FloatArray, rate: int) -> list[int]:
+def find_pauses(sound: FloatArray, rate: int) -> list[int]:
     """Return the sample in the middle of each pause of at least 0.1 s between words."""
-    spoken = VoiceActivity().process(np.asarray(soxr.resample(sound, rate, RATE), np.float32))
-    edges = np.flatnonzero(np.diff(spoken.astype(int))) + 1
-    pairs = [(b, e) for b, e in pairwise(edges.tolist()) if not spoken[b] and e - b >= LEAST_PAUSE]
+    is_speech = VoiceActivity().process(np.asarray(soxr.resample(sound, rate, RATE), np.float32))
+    edges = np.flatnonzero(np.diff(is_speech.astype(int))) + 1
+    pairs = [
+        (b, e) for b, e in pairwise(edges.tolist()) if not is_speech[b] and e - b >= LEAST_PAUSE
+    ]
     return [(begin + end) * rate // (2 * TICKS_PER_SECOND) for begin, end in pairs]
 
 
-def _through_opus(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
+def _encode_opus(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
     """Encode and decode a sound with Opus at 24 kb/s, as in a meeting."""
     return coded(soxr.resample(sound, rate, RATE), "opus", 24).astype(np.float32), RATE
 
 
-def _through_telephone(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
+def _encode_telephone(sound: FloatArray, rate: int) -> tuple[FloatArray, int]:
     return telephone(np.asarray(soxr.resample(sound, rate, RATE), np.float32)), RATE
 
 
 LINES: dict[str, Callable[[FloatArray, int], tuple[FloatArray, int]]] = {
     "none": lambda sound, rate: (sound, rate),
-    "opus": _through_opus,
-    "telephone": _through_telephone,
+    "opus": _encode_opus,
+    "telephone": _encode_telephone,
 }
 """Transmission channels between the gate and the other side."""
 
 
-def peak(monitor: Monitor, recording: FloatArray, rate: int = RATE) -> float:
+def measure_peak(monitor: Monitor, recording: FloatArray, rate: int = RATE) -> float:
     """Return the maximum bits of a recording's readings."""
     readings = monitor.stream(recording, rate=rate)
     return max((reading.bits or 0.0 for reading in readings), default=0.0)
@@ -232,32 +241,32 @@ def relay_cost(
     page: Page, speech: Path, *, people: int = 4, skip: int = 66, then: str = "mcadams:random"
 ) -> None:
     """How much processor time does an open gate need, alone and with an anonymiser?"""
-    talks, enrolled = talks_of(speech, people, skip, 8.0)
+    talks, enrolled = read_talks(speech, people, skip, 8.0)
     population = Population.reference().joined(enrolled)
     step = RelaySettings(1, delay_seconds=DELAY_SECONDS).step_seconds
     for name, sound in talks.items():
         fresh = partial(Monitor(population, watch=name, on_change="note").fresh, step_seconds=step)
         protect = ProtectedBlocks(then, ("live",), seed=1)
         paths = RelayPath(CLEAR, [fresh()]), RelayPath(then, [fresh()], [fresh()], protect)
-        spent = []
+        costs = []
         for path in paths:
             gate, size = Gate(np.inf, [path], step), round(step * RATE)
             began = time.process_time()
             for at in range(0, len(sound) - size + 1, size):
                 gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))
-            spent.append((time.process_time() - began) * RATE / len(sound))
-        clear, protected = (f"{seconds:.2f} s" for seconds in spent)
+            costs.append((time.process_time() - began) * RATE / len(sound))
+        clear, protected = (f"{seconds:.2f} s" for seconds in costs)
         page.note(f"{name}: {clear} of processor time per second of sound; with {then} {protected}")
 
 
 @benchmark("relay")
 def relay_delay(page: Page, *, seconds: float = 20.0) -> None:
     """How late do bursts of noise reach the other side, and are any missing?"""
-    rows = ((options or "none", *delays(options.split(), seconds)) for options in OPTIONS)
+    rows = ((options or "none", *measure_delays(options.split(), seconds)) for options in OPTIONS)
     page.table("options of listen --through | bursts in | bursts out | delay, ms", rows)
 
 
-def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
+def measure_delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
     """Return the bursts in and out of a monitor, and the delay: median, percentiles 5 and 95."""
     sound = np.zeros(round(seconds * DEVICE_RATE), np.float32)
     every, burst = round(EVERY_SECONDS * DEVICE_RATE), round(BURST_SECONDS * DEVICE_RATE)
@@ -273,7 +282,7 @@ def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
              "--rate=48000", "--channel-map=front-left,front-right,rear-left,rear-right",
              f"{folder}/all.wav"], env=env,
         )  # fmt: skip
-        listening = subprocess.Popen(
+        listener = subprocess.Popen(
             [sys.executable, "-m", "monitor", "listen", "--device", DEVICE, "--through", "meeting",
              "--for", f"{seconds}", "--jsonl", f"{folder}/run.jsonl", *options],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -281,22 +290,24 @@ def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
         time.sleep(seconds / 5)
         soundfile.write(f"{folder}/bursts.wav", sound, DEVICE_RATE)
         player = subprocess.Popen(["paplay", f"{folder}/bursts.wav"], env=env)
-        listening.wait()
+        listener.wait()
         player.kill()
         recorder.send_signal(signal.SIGINT)
         recorder.wait()
         recorded, _ = soundfile.read(f"{folder}/all.wav")
-    begun, came = (begins(recorded[:, channel]) for channel in (0, 2))
+    sent, received = (find_bursts(recorded[:, channel]) for channel in (0, 2))
     # random gaps between bursts show which run of sent bursts was received
-    fits = [1000 * (came - begun[k : k + len(came)]) / DEVICE_RATE
-            for k in range(len(begun) - len(came) + 1)]  # fmt: skip
-    late = min((fit for fit in fits if fit.min() > 0), key=np.std)
-    inside = begun[begun >= came[0] - round(late[0] * DEVICE_RATE / 1000)]
-    low, middle, high = np.percentile(late, (5, 50, 95))
-    return len(inside), len(came), f"{middle:.0f} ({low:.0f} to {high:.0f})"
+    shifts = [
+        1000 * (received - sent[k : k + len(received)]) / DEVICE_RATE
+        for k in range(len(sent) - len(received) + 1)
+    ]
+    delay_ms = min((fit for fit in shifts if fit.min() > 0), key=np.std)
+    inside = sent[sent >= received[0] - round(delay_ms[0] * DEVICE_RATE / 1000)]
+    low, middle, high = np.percentile(delay_ms, (5, 50, 95))
+    return len(inside), len(received), f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
 
-def begins(sound: FloatArray) -> IntArray:
+def find_bursts(sound: FloatArray) -> IntArray:
     """Return the sample at which each burst begins."""
     loud = np.flatnonzero(np.abs(sound) > 0.03)
     return loud[np.diff(loud, prepend=-DEVICE_RATE) > DEVICE_RATE * EVERY_SECONDS / 5]

@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.evaluate import write_matrix
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, unit
+from benchmarks.readers import FEATURES, scale_to_unit
 from benchmarks.simulation import SIZE, Simulation
-from benchmarks.timing import in_own_process, memory_mb, told
+from benchmarks.timing import format_number, memory_mb, run_in_new_process
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
@@ -43,7 +43,7 @@ SECONDS = 30
 TRIALS = 2000
 
 
-class PrivacySpent(NamedTuple):
+class ResourceCost(NamedTuple):
     """Processor seconds, and peak memory beyond that at the start."""
 
     seconds: float = 0.0
@@ -51,15 +51,17 @@ class PrivacySpent(NamedTuple):
 
     def __str__(self) -> str:
         gb = f"{self.peak_mb / 1000:.2f} GB" if self.peak_mb > 99 else f"{self.peak_mb:.0f} MB"
-        return f"{told(self.seconds) if self.seconds > 99 else f'{self.seconds:.2g}'} s, {gb}"
+        return (
+            f"{format_number(self.seconds) if self.seconds > 99 else f'{self.seconds:.2g}'} s, {gb}"
+        )
 
 
 @contextmanager
-def measured(into: list[PrivacySpent]) -> Iterator[None]:
+def measure_cost(costs: list[ResourceCost]) -> Iterator[None]:
     Path("/proc/self/clear_refs").write_text("5")
     before, began = memory_mb(), time.process_time()
     yield
-    into.append(PrivacySpent(time.process_time() - began, memory_mb("VmHWM") - before))
+    costs.append(ResourceCost(time.process_time() - began, memory_mb("VmHWM") - before))
 
 
 @benchmark()
@@ -76,39 +78,42 @@ def scale(
     """
     for each in what:
         heads, work = WHAT[each]
-        given = (folder,) if each == "mapped" else ()
-        rows = ([told(n), *in_own_process(_alone, work, n, *given)] for n in speakers)
+        arguments = (folder,) if each == "mapped" else ()
+        rows = (
+            [format_number(n), *run_in_new_process(_run_on_one_thread, work, n, *arguments)]
+            for n in speakers
+        )
         page.table(f"N | {heads}", rows, under="A million people" if each == "mapped" else "")
 
 
-def _alone(work: Callable[..., Any], *given: object) -> Any:
+def _run_on_one_thread(work: Callable[..., Any], *arguments: object) -> Any:
     with threadpool_limits(1):
-        return work(*given)
+        return work(*arguments)
 
 
-def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
+def draw_slices(spec: FeatureSpec, speakers: int) -> AnyArray:
     """Draw slices of 5 s, speaker after speaker, in blocks to save memory."""
     generator = np.random.default_rng(0)
-    made: list[AnyArray] = []
+    blocks: list[AnyArray] = []
     for first in range(0, speakers, 1000):
-        few = min(1000, speakers - first)
-        shape = (few, SLICES, spec.size)
+        count = min(1000, speakers - first)
+        shape = (count, SLICES, spec.size)
         if spec.kind is HISTOGRAM:
-            own = generator.gamma(0.3, size=(few, 1, spec.size)) + 1e-3
+            own = generator.gamma(0.3, size=(count, 1, spec.size)) + 1e-3
             block = generator.poisson(300 * own / own.sum(-1, keepdims=True), shape)
-            made.append(block.astype(np.uint16))
+            blocks.append(block.astype(np.uint16))
         else:
-            voice = generator.standard_normal((few, 1, spec.size))
+            voice = generator.standard_normal((count, 1, spec.size))
             voice = voice + generator.standard_normal(shape)
             voice /= np.linalg.norm(voice, axis=-1, keepdims=True)
-            made.append(voice.astype(np.float16))
-    return np.concatenate(made).reshape(-1, spec.size)
+            blocks.append(voice.astype(np.float16))
+    return np.concatenate(blocks).reshape(-1, spec.size)
 
 
-def population_of(speakers: int, features: tuple[str, ...] = FEATURES) -> Population:
+def create_population(speakers: int, features: tuple[str, ...] = FEATURES) -> Population:
     """Return a population of synthetic people with the shipped rank models."""
     shipped = Population.reference().only(features)
-    templates = {n: FeatureTemplates(s, slices_of(s, speakers)) for n, s in shipped.specs.items()}
+    templates = {n: FeatureTemplates(s, draw_slices(s, speakers)) for n, s in shipped.specs.items()}
     return Population(
         [Speaker(f"{i:08d}") for i in range(speakers)],
         np.arange(speakers + 1) * SLICES,
@@ -118,7 +123,7 @@ def population_of(speakers: int, features: tuple[str, ...] = FEATURES) -> Popula
     )
 
 
-def second_of(population: Population, second: int) -> Frames:
+def draw_second(population: Population, second: int) -> Frames:
     """Return a second of a stream: frames of each feature, a voice embedding every third second."""
     generator = np.random.default_rng([1, second])
     tracks = {}
@@ -134,45 +139,50 @@ def second_of(population: Population, second: int) -> Frames:
     return Frames(np.ones(100, np.bool_), tracks)
 
 
-def reading(speakers: int) -> list[str]:
+def measure_reading(speakers: int) -> list[str]:
     """Measure complete readings, one per second, and the matrix products that these need."""
-    population, spent = population_of(speakers), list[PrivacySpent]()
+    population, costs = create_population(speakers), list[ResourceCost]()
     size = sum(each.slices.nbytes for each in population.features.values()) / 1e6
-    with measured(spent):
+    with measure_cost(costs):
         monitor = Monitor(population, FEATURES, watch="00000001")
     assert monitor.attacker.support_bits is not None
     resident = memory_mb()
     raw = {name: np.ones((speakers, spec.size)) for name, spec in population.specs.items()}
     own, products = list[float](), list[float]()
     for second in range(SECONDS):
-        block, began = second_of(population, second), time.thread_time()
+        block, began = draw_second(population, second), time.thread_time()
         monitor.push(block)
         middle = time.thread_time()
         for name, matrix in raw.items():
             np.dot(matrix, np.ones(population.specs[name].size))
         own.append(middle - began)
         products.append(time.thread_time() - middle)
-    mine, product = median(own[3:]), median(products[3:])
-    return [f"{size:.3g} MB", f"{resident:.0f} MB", str(spent[0]), f"{1e3 * mine:.2g} ms",
-            f"{mine / product:.3g}"]  # fmt: skip
+    reading_seconds, product_seconds = median(own[3:]), median(products[3:])
+    return [
+        f"{size:.3g} MB",
+        f"{resident:.0f} MB",
+        str(costs[0]),
+        f"{1e3 * reading_seconds:.2g} ms",
+        f"{reading_seconds / product_seconds:.3g}",
+    ]
 
 
-def evaluated(speakers: int) -> list[str]:
+def measure_evaluation(speakers: int) -> list[str]:
     """Measure a report of 2000 trials against all speakers: all metrics, 200 replicates."""
-    spent: list[PrivacySpent] = []
+    costs: list[ResourceCost] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = write_matrix(Path(folder), TRIALS, speakers)
-        with measured(spent):
+        with measure_cost(costs):
             read = read_scores(*paths)
-            how = EvaluationSettings(replicates=200)
-            evaluate(read.matrix, settings=how, notes=read.notes)
-    return [str(spent[0])]
+            settings = EvaluationSettings(replicates=200)
+            evaluate(read.matrix, settings=settings, notes=read.notes)
+    return [str(costs[0])]
 
 
-def calibrated(speakers: int) -> list[str]:
+def measure_calibration(speakers: int) -> list[str]:
     """Measure the calibration of pitch, 10 s against 30 s, within and across two 60 s sessions."""
     spec, simulation = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), Simulation(speakers)
-    spent: list[PrivacySpent] = []
+    costs: list[ResourceCost] = []
 
     def session(speaker: int, number: int) -> dict[str, SessionFrames]:
         frames = simulation.frames(speaker, number, 75.0)
@@ -184,18 +194,18 @@ def calibrated(speakers: int) -> list[str]:
         return {"f0": SessionFrames(values, units[keep].astype(np.int32), length, spec)}
 
     voices = [SpeakerSpeech(f"{i:08d}", (session(i, 0), session(i, 1))) for i in range(speakers)]
-    how = CalibrationSettings(lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None)
-    with measured(spent):
-        made = calibrate(voices, {"f0": spec}, how)
-    trials = max(int(cell["trials"]) for cell in made.rows)
-    return [told(trials), f"{spent[0].seconds:.1f} s", f"{spent[0].peak_mb / 1000:.2f} GB"]
+    settings = CalibrationSettings(lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None)
+    with measure_cost(costs):
+        calibration = calibrate(voices, {"f0": spec}, settings)
+    trials = max(int(cell["trials"]) for cell in calibration.rows)
+    return [format_number(trials), f"{costs[0].seconds:.1f} s", f"{costs[0].peak_mb / 1000:.2f} GB"]
 
 
 # ------------------------------------------------------------------------------------------- mapped
 
-SMOOTHED = 0.5
+SMOOTHING = 0.5
 """Fraction of the variance between people from new samples; the rest is from a shipped voice."""
-WIDER = 1.1
+WIDENING = 1.1
 """Factor of the deviation of slices from a reader's mean, relative to shipped slices. Cosines of
 slices far apart in a recording are lower than those of independent samples."""
 
@@ -210,10 +220,10 @@ class Crowd:
         means = np.add.reduceat(slices, self.shipped.offsets[:-1]) / counts[:, None]
         within = slices - np.repeat(means, counts, axis=0)
         self.length = float(np.linalg.norm(means, axis=1).mean())
-        self.voices = unit(means)
+        self.voices = scale_to_unit(means)
         self.middle = self.voices.mean(axis=0)
         self.between = self._root(self.voices - self.middle)
-        self.within = WIDER * self._root(within)
+        self.within = WIDENING * self._root(within)
 
     @staticmethod
     def _root(rows: AnyArray) -> AnyArray:
@@ -222,14 +232,14 @@ class Crowd:
     def people(self, generator: np.random.Generator, count: int) -> AnyArray:
         """Draw the mean embeddings of people, shape (count, M)."""
         kernel = self.voices[generator.integers(0, len(self.voices), count)] - self.middle
-        drawn = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
-        mixed = np.sqrt(1 - SMOOTHED) * kernel + np.sqrt(SMOOTHED) * drawn
+        noise = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
+        mixed = np.sqrt(1 - SMOOTHING) * kernel + np.sqrt(SMOOTHING) * noise
         return np.asarray((self.middle + mixed) * self.length, np.float32)
 
     def slices(self, generator: np.random.Generator, means: AnyArray, each: int) -> AnyArray:
         """Draw slices of each person, shape (count, each, M)."""
-        drawn = generator.standard_normal((len(means), each, len(self.within)), np.float32)
-        return np.asarray(means[:, None] + drawn @ self.within)
+        noise = generator.standard_normal((len(means), each, len(self.within)), np.float32)
+        return np.asarray(means[:, None] + noise @ self.within)
 
 
 def write_mapped(speakers: int, path: Path) -> None:
@@ -250,12 +260,12 @@ def write_mapped(speakers: int, path: Path) -> None:
         ).save(path, mapped=True)
 
 
-def mapped(speakers: int, folder: Path | None) -> list[str]:
+def measure_mapped(speakers: int, folder: Path | None) -> list[str]:
     """Measure the start of a monitor with a mapped store, and readings of one enrolled person."""
     with tempfile.TemporaryDirectory() as spare:
         path = (folder or Path(spare)) / f"mapped_{speakers}.npz"
         if not path.exists():
-            in_own_process(write_mapped, speakers, path)
+            run_in_new_process(write_mapped, speakers, path)
         wall, began = time.perf_counter(), time.process_time()
         population = Population.load(path)
         watch = population.names[len(population) // 3]
@@ -263,8 +273,8 @@ def mapped(speakers: int, folder: Path | None) -> list[str]:
         monitor.push(Frames(np.zeros(1, np.bool_), {}))  # the first reading, before any audio
         start = f"{time.perf_counter() - wall:.2f} s, {time.process_time() - began:.2f} s"
         assert monitor.attacker.support_bits is not None
-        started, place = memory_mb(), population.index(watch)
-        own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
+        started, index = memory_mb(), population.index(watch)
+        own = np.asarray(population.features["voice"].slices[2 * index : 2 * index + 2], float)
         matrix = monitor.attacker.scorer.templates["voice"]
         crowd, generator = Crowd(), np.random.default_rng(7)
         walls, ratios = list[float](), list[float]()
@@ -293,13 +303,16 @@ WHAT: dict[str, tuple[str, Callable[..., list[str]]]] = {
     "reading": (
         "templates | started monitor, resident | to start: processor, memory on top | one reading "
         "| the same in numpy's products of the same matrices",
-        reading,
+        measure_reading,
     ),
-    "evaluate": ("`evaluate`, 2 000 trials of as many people: processor, memory on top", evaluated),
-    "calibrate": ("trials a cell | processor, two cells | memory on top", calibrated),
+    "evaluate": (
+        "`evaluate`, 2 000 trials of as many people: processor, memory on top",
+        measure_evaluation,
+    ),
+    "calibrate": ("trials a cell | processor, two cells | memory on top", measure_calibration),
     "mapped": (
         "store | start: by the clock, processor | resident: started, at most "
         "| a reading by the clock: median, the longest of 30 | in products: median, range",
-        mapped,
+        measure_mapped,
     ),
 }

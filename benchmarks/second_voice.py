@@ -53,32 +53,34 @@ def second_voice(
         about = {row["speaker"]: row for row in csv.DictReader(file)}
     paths = sorted(nonnative.glob("*.opus"))
     watched = [path.stem for path in paths[first :: len(paths) // people][:people]]
-    population = _enrol({name: nonnative / f"{name}.opus" for name in watched})
+    population = _enrol_people({name: nonnative / f"{name}.opus" for name in watched})
     outcomes: dict[str, list[tuple[Outcome, float]]] = {}
-    for place, name in enumerate(watched):
-        own = _rest(nonnative, name)
-        alike = _most_alike(about, name)
+    for index, name in enumerate(watched):
+        own = _read_rest(nonnative, name)
+        similar = _sort_by_likeness(about, name)
         for a, b in KINDS:
-            sound = _mix(_rest(nonnative, alike[0]), own, a, b)[: round(seconds * RATE)]
-            outcome = hear(population, name, sound)
+            sound = _alternate(_read_rest(nonnative, similar[0]), own, a, b)[
+                : round(seconds * RATE)
+            ]
+            outcome = measure_stream(population, name, sound)
             if outcome.seconds is None:
                 rounds, more = divmod(sound.size / RATE, a + b)
                 turns = own[: round((rounds * b + max(0.0, more - a)) * RATE)]
-                alone = hear(population, name, turns, finds=False).bits
+                alone = measure_stream(population, name, turns, searches=False).bits
                 outcome = outcome._replace(hidden_bits=alone - outcome.bits)
             outcomes.setdefault(f"{a:g}/{b:g} s", []).append((outcome, a + b))
         sounds = {"alone": own}
         for kind, (count, decibels) in BEHIND.items():
-            behind = [_rest(nonnative, each) for each in alike[1 : count + 1]]
-            sounds[kind] = _with_others_behind(own, behind, decibels)
+            behind = [_read_rest(nonnative, each) for each in similar[1 : count + 1]]
+            sounds[kind] = _add_talkers(own, behind, decibels)
         for kind, sound in sounds.items():
-            outcome = hear(population, name, sound[: round(seconds * RATE)])
+            outcome = measure_stream(population, name, sound[: round(seconds * RATE)])
             outcomes.setdefault(kind, []).append((outcome, np.inf))
-        page.note(f"{place + 1} of {people}")
+        page.note(f"{index + 1} of {people}")
     page.table(
         "what is heard | recordings | minutes | noticed | within 10 s of the second turn "
         "| bits, whole | bits with the notice | most bits hidden where missed",
-        (_row(kind, results, seconds) for kind, results in outcomes.items()),
+        (_create_row(kind, results, seconds) for kind, results in outcomes.items()),
     )
 
 
@@ -104,47 +106,47 @@ def false_second_voice(
             if row["corpus"] in corpora:
                 recordings.setdefault(row["speaker"], []).append(manifest.parent / row["path"])
     names = np.random.default_rng(0).permutation(sorted(recordings))[:people].tolist()
-    population = _enrol({name: recordings[name][0] for name in names})
-    rng, found = np.random.default_rng(1), dict[str, list[tuple[float, Outcome]]]()
-    for place, name in enumerate(names):
+    population = _enrol_people({name: recordings[name][0] for name in names})
+    rng, results_by_kind = np.random.default_rng(1), dict[str, list[tuple[float, Outcome]]]()
+    for index, name in enumerate(names):
         others = [recordings[each][-1] for each in names if each != name]
         for path in recordings[name]:
             is_enrolled = path == recordings[name][0]
             own = read(path, seconds, ENROLLED_SECONDS if is_enrolled else 0.0)
             sounds = {"alone": own}
-            for kind, (count, decibels) in (BEHIND if place < behind else {}).items():
-                far = [read(others[k], seconds) for k in rng.choice(len(others), count)]
-                sounds[kind] = _with_others_behind(own, far, decibels)
+            for kind, (count, decibels) in (BEHIND if index < behind else {}).items():
+                talkers = [read(others[k], seconds) for k in rng.choice(len(others), count)]
+                sounds[kind] = _add_talkers(own, talkers, decibels)
             for kind, sound in sounds.items():
-                outcome = hear(population, name, sound, step_seconds=3.0)
-                found.setdefault(kind, []).append((sound.size / RATE / 3600, outcome))
+                outcome = measure_stream(population, name, sound, step_seconds=3.0)
+                results_by_kind.setdefault(kind, []).append((sound.size / RATE / 3600, outcome))
         counts = [
-            f"{sum(hours for hours, _ in heard):.2f} h {kind}: {len(_hidden(heard))}"
-            for kind, heard in found.items()
+            f"{sum(hours for hours, _ in results):.2f} h {kind}: {len(_list_hidden_bits(results))}"
+            for kind, results in results_by_kind.items()
         ]
-        page.note(f"{place + 1} of {len(names)}: notices in {', '.join(counts)}")
+        page.note(f"{index + 1} of {len(names)}: notices in {', '.join(counts)}")
     page.table(
         "one voice | people | recordings | hours | notices | bits hidden at the end",
         (
             [
                 f"{kind}, {' and '.join(corpora)}",
                 f"{len(names) if kind == 'alone' else behind}",
-                f"{len(heard)}",
-                f"{sum(hours for hours, _ in heard):.1f}",
-                f"{len(_hidden(heard))}",
-                ", ".join(f"{bits:.1f}" for bits in sorted(_hidden(heard))),
+                f"{len(results)}",
+                f"{sum(hours for hours, _ in results):.1f}",
+                f"{len(_list_hidden_bits(results))}",
+                ", ".join(f"{bits:.1f}" for bits in sorted(_list_hidden_bits(results))),
             ]
-            for kind, heard in found.items()
+            for kind, results in results_by_kind.items()
         ),
     )
 
 
-def _hidden(heard: Sequence[tuple[float, Outcome]]) -> list[float]:
+def _list_hidden_bits(results: Sequence[tuple[float, Outcome]]) -> list[float]:
     """Return the bits by which each notice raised the last reading."""
-    return [each.bits - each.whole_bits for _, each in heard if each.seconds is not None]
+    return [each.bits - each.whole_bits for _, each in results if each.seconds is not None]
 
 
-def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) -> list[str]:
+def _create_row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) -> list[str]:
     outcomes = [outcome for outcome, _ in results]
     hidden = [o.hidden_bits for o in outcomes if o.hidden_bits is not None]
     noticed = sum(o.seconds is not None for o in outcomes)
@@ -158,16 +160,14 @@ def _row(kind: str, results: Sequence[tuple[Outcome, float]], seconds: float) ->
     ]
 
 
-def _with_others_behind(
-    own: FloatArray, others: Sequence[FloatArray], decibels: float
-) -> FloatArray:
+def _add_talkers(own: FloatArray, others: Sequence[FloatArray], decibels: float) -> FloatArray:
     """Return a voice with the sum of others this many decibels below it."""
     behind = np.sum([np.resize(other, own.size) for other in others], axis=0)
     scale = np.sqrt(np.mean(own**2) / np.mean(behind**2)) * 10 ** (-decibels / 20)
     return np.asarray(own + scale * behind)
 
 
-def _enrol(paths: Mapping[str, Path]) -> Population:
+def _enrol_people(paths: Mapping[str, Path]) -> Population:
     """Return people and the shipped readers, without shipped templates of the same people."""
     reference = Population.reference()
     with TemporaryDirectory() as folder:
@@ -179,18 +179,18 @@ def _enrol(paths: Mapping[str, Path]) -> Population:
     return reference.chosen(set(reference.names) - set(paths)).joined(enrolled)
 
 
-def _rest(nonnative: Path, name: str) -> FloatArray:
+def _read_rest(nonnative: Path, name: str) -> FloatArray:
     return read(nonnative / f"{name}.opus", first=ENROLLED_SECONDS)
 
 
-def _most_alike(about: Mapping[str, Mapping[str, str]], name: str) -> list[str]:
+def _sort_by_likeness(about: Mapping[str, Mapping[str, str]], name: str) -> list[str]:
     """Return other speakers of the same sex, sorted by difference in age."""
     own = about[name]
     others = [o for o in about if o != name and about[o]["gender"] == own["gender"]]
     return sorted(others, key=lambda o: (abs(int(about[o]["age"]) - int(own["age"])), o))
 
 
-def _mix(
+def _alternate(
     other: FloatArray, own: FloatArray, other_seconds: float, own_seconds: float
 ) -> FloatArray:
     parts, i, j = [], 0, 0
@@ -200,24 +200,24 @@ def _mix(
     return np.concatenate(parts)
 
 
-def hear(
+def measure_stream(
     population: Population,
     watch: str,
     sound: FloatArray,
     *,
-    finds: bool = True,
+    searches: bool = True,
     step_seconds: float = 1.0,
 ) -> Outcome:
     """Monitor a sound with the search for another voice; if one is found, also without it."""
-    settings = MonitorSettings(second_voice=finds)
+    settings = MonitorSettings(second_voice=searches)
     monitor = Monitor(population, watch=watch, step_seconds=step_seconds, settings=settings)
-    noticed, bits = None, 0.0
+    notice_seconds, bits = None, 0.0
     for event in monitor.listen(Samples(np.asarray(sound, np.float32), RATE)):
         if isinstance(event, NoticeEvent) and event.kind == "another voice":
-            noticed = event.seconds
+            notice_seconds = event.seconds
         if isinstance(event, Reading):
             bits = event.bits or 0.0
-    if noticed is None:
+    if notice_seconds is None:
         return Outcome(None, bits, bits)
-    whole = hear(population, watch, sound, finds=False, step_seconds=step_seconds)
-    return Outcome(noticed, bits, whole.bits)
+    whole = measure_stream(population, watch, sound, searches=False, step_seconds=step_seconds)
+    return Outcome(notice_seconds, bits, whole.bits)

@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import corpus_of, read
+from benchmarks.readers import create_corpus, read
 from monitor.networks.layers import RATE
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
@@ -64,7 +64,7 @@ def _enrol_chapters(speech: Path, corpora: tuple[str, ...], audio: float, jobs: 
                     path = Path(folder) / f"{len(files)}.wav"
                     soundfile.write(path, read(speech / row["path"], audio), RATE)
                     files.append((path, f"{name}/{row.get('chapter', 'all')}", "1"))
-        return enrol(corpus_of(files), jobs=jobs).population
+        return enrol(create_corpus(files), jobs=jobs).population
 
 
 def _judge(chapters: Population, size: int, *, halves: bool) -> Counter[tuple[str, Verdict]]:

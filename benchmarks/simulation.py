@@ -70,6 +70,6 @@ def write_corpus(
         home = folder / f"{speaker:06d}"
         home.mkdir(parents=True)
         for session in range(sessions):
-            made = simulation.frames(speaker, session, seconds)
+            frames = simulation.frames(speaker, session, seconds)
             path = home / f"s{session}.npz"
-            write_frames(path, made.speech, made.tracks, {"f0": SIZE}, {"f0": 0.01})
+            write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
-from benchmarks.timing import in_own_process, memory_mb
+from benchmarks.timing import memory_mb, run_in_new_process
 from monitor import Monitor, Pool, Population
 from monitor.networks.layers import RATE
 from monitor.types import Block, FloatArray
@@ -40,14 +40,14 @@ def streams(
     folder with SpeechBrain's ECAPA-TDNN, whose complete network embeds every 3 s of each stream.
     """
     paths = sorted(speech.glob("dev-clean/*/*.opus"))
-    works = {"pool": pooled, "monitors": separate}
+    works = {"pool": measure_pool, "monitors": measure_monitors}
     if peer is not None:
-        works["SpeechBrain's ECAPA-TDNN alone"] = partial(embedded, peer)
+        works["SpeechBrain's ECAPA-TDNN alone"] = partial(measure_embeddings, peer)
     what, rows = "+".join(features) or "all", []
     for count in counts:
         for name, work in works.items():
             load = os.getloadavg()[0]
-            share, more = in_own_process(work, paths, count, seconds, list(features) or None)
+            share, more = run_in_new_process(work, paths, count, seconds, list(features) or None)
             each = share / count
             rows.append([
                 name, "" if "alone" in name else what, f"{seconds:g} s", str(count),
@@ -59,14 +59,14 @@ def streams(
     page.table(f"{heads} | memory, each further one | load before", rows, keys=4)
 
 
-def sounds(paths: list[Path], count: int, seconds: float) -> list[FloatArray]:
+def read_sounds(paths: list[Path], count: int, seconds: float) -> list[FloatArray]:
     """Read a recording of this length for each stream; repeat recordings if too few."""
     long = (sound for path in paths if len(sound := read(path, seconds)) == round(seconds * RATE))
-    some = list(islice(long, count))
-    return [some[k % len(some)] for k in range(count)]
+    recordings = list(islice(long, count))
+    return [recordings[k % len(recordings)] for k in range(count)]
 
 
-def in_frames(sound: list[FloatArray], push: Callable[[int, FloatArray], object]) -> None:
+def push_in_frames(sound: list[FloatArray], push: Callable[[int, FloatArray], object]) -> None:
     """Push audio to all streams in turn, 20 ms at a time."""
     size = round(FRAME_SECONDS * RATE)
     for begin in range(0, max(map(len, sound)), size):
@@ -75,15 +75,15 @@ def in_frames(sound: list[FloatArray], push: Callable[[int, FloatArray], object]
                 push(k, samples[begin : begin + size])
 
 
-def pooled(
+def measure_pool(
     paths: list[Path], count: int, seconds: float, features: list[str] | None
 ) -> tuple[float, float]:
     """Return the fraction of a core and the MB of a pool, fed without waiting for real time."""
-    sound, population = sounds(paths, count, seconds), Population.reference()
+    sounds, population = read_sounds(paths, count, seconds), Population.reference()
     names = population.names
     with Pool(population, features) as pool:
         pool.open("warm", watch=names[0])
-        pool.push("warm", sound[0][: round(WARM_SECONDS * RATE)])
+        pool.push("warm", sounds[0][: round(WARM_SECONDS * RATE)])
         pool.drain()
         memory = memory_mb()
         for k in range(count):
@@ -98,32 +98,32 @@ def pooled(
                 pool.drain()  # each round has 0.1 s of each stream, as in live use
 
         began = time.process_time()
-        in_frames(sound, push)
+        push_in_frames(sounds, push)
         for k in range(count):
             pool.finish(k)
-        spent = time.process_time() - began
-    return spent / seconds, memory_mb("VmHWM") - memory
+        processor_seconds = time.process_time() - began
+    return processor_seconds / seconds, memory_mb("VmHWM") - memory
 
 
-def separate(
+def measure_monitors(
     paths: list[Path], count: int, seconds: float, features: list[str] | None
 ) -> tuple[float, float]:
     """Return the fraction of a core and the MB of one monitor per stream."""
-    sound, population = sounds(paths, count, seconds), Population.reference()
+    sounds, population = read_sounds(paths, count, seconds), Population.reference()
     names = population.names
     warm = Monitor(population, features, names[0])
-    warm.push(Block(sound[0][: round(WARM_SECONDS * RATE)], RATE))
+    warm.push(Block(sounds[0][: round(WARM_SECONDS * RATE)], RATE))
     memory = memory_mb()
     monitors = [Monitor(population, features, names[k % len(names)]) for k in range(count)]
     began = time.process_time()
-    in_frames(sound, lambda k, samples: monitors[k].push(Block(samples, RATE)))
+    push_in_frames(sounds, lambda k, samples: monitors[k].push(Block(samples, RATE)))
     for monitor in monitors:
         monitor.finish()
-    spent = time.process_time() - began
-    return spent / seconds, memory_mb("VmHWM") - memory
+    processor_seconds = time.process_time() - began
+    return processor_seconds / seconds, memory_mb("VmHWM") - memory
 
 
-def embedded(
+def measure_embeddings(
     folder: Path, paths: list[Path], count: int, seconds: float, _features: object
 ) -> tuple[float, float]:
     """Return the fraction of a core and the MB of SpeechBrain's network, all streams in a batch."""
@@ -136,12 +136,12 @@ def embedded(
             str(folder), savedir=cache, overrides={"pretrained_path": str(folder)}
         )
         assert encoder is not None
-        sound = np.stack(sounds(paths, count, seconds // PEER_SECONDS * PEER_SECONDS))
-        windows = sound.reshape(count, -1, round(PEER_SECONDS * RATE))
+        sounds = np.stack(read_sounds(paths, count, seconds // PEER_SECONDS * PEER_SECONDS))
+        windows = sounds.reshape(count, -1, round(PEER_SECONDS * RATE))
         with torch.no_grad():
             encoder.encode_batch(torch.from_numpy(windows[:1, 0]))
             memory, began = memory_mb(), time.process_time()
             for k in range(windows.shape[1]):
                 encoder.encode_batch(torch.from_numpy(windows[:, k]))
-            spent = time.process_time() - began
-    return spent * RATE / sound.shape[1], memory_mb("VmHWM") - memory
+            processor_seconds = time.process_time() - began
+    return processor_seconds * RATE / sounds.shape[1], memory_mb("VmHWM") - memory

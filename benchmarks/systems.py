@@ -62,7 +62,7 @@ class Excerpt:
         return read(self.path, self.seconds, self.start)
 
 
-def excerpts(speech: Path, each: int) -> list[Excerpt]:
+def select_excerpts(speech: Path, each: int) -> list[Excerpt]:
     """Return up to ``each`` evenly spaced references and queries of readers with two or more.
 
     Raises:
@@ -90,8 +90,8 @@ def excerpts(speech: Path, each: int) -> list[Excerpt]:
         else:
             continue
         for role, pool in ((REFERENCE, references), (QUERY, queries)):
-            for place in np.unique(np.linspace(0, len(pool) - 1, min(each, len(pool))).astype(int)):
-                path, line = pool[place]
+            for index in np.unique(np.linspace(0, len(pool) - 1, min(each, len(pool))).astype(int)):
+                path, line = pool[index]
                 span = line.start, line.end - line.start
                 found.append(Excerpt(speaker, role, path, *span, line.text, len(sessions) > 1))
     if len({one.speaker for one in found}) < 2:
@@ -99,7 +99,9 @@ def excerpts(speech: Path, each: int) -> list[Excerpt]:
     return found
 
 
-def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[FloatArray, float]:
+def apply_system(
+    system: str, sound: FloatArray, name: str, speaker: str
+) -> tuple[FloatArray, float]:
     """Pass an excerpt at 16 kHz through a system; return it and its coded bits, NaN if not coded.
 
     ``name`` seeds random settings.
@@ -111,48 +113,48 @@ def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[Flo
     if system == RECORDINGS:
         return sound, np.nan
     if system == OPUS:
-        return coded(sound)
+        return compress_opus(sound)
     if system == VOCODER:
         padded = np.pad(sound, (0, WIDTH + (-len(sound)) % HOP))
-        return spoken(log_mel(padded, 80), len(sound)), np.nan
+        return synthesise(log_mel(padded, 80), len(sound)), np.nan
     utterance = Utterance(RATE, name, speaker, 0, SEED)
     if system.startswith(f"{CODEC}:"):
         network, books = shipped_codec(), int(system.removeprefix(f"{CODEC}:"))
         bands = network.decoder.stream()
-        said = network.books.latents(codes_of(network, sound, books))
-        made = spoken(np.concatenate([bands.push(said), bands.flush()]), len(sound))
-        return made, bits_of(network, books, len(sound))
-    made = protected(make(system, utterance), sound)
+        latents = network.books.latents(encode(network, sound, books))
+        changed = synthesise(np.concatenate([bands.push(latents), bands.flush()]), len(sound))
+        return changed, count_bits(network, books, len(sound))
+    changed = anonymise(make(system, utterance), sound)
     kind = system.partition(":")[0]
-    return made, bits_of(shipped_codec(), 1, len(sound)) if kind == USC else np.nan
+    return changed, count_bits(shipped_codec(), 1, len(sound)) if kind == USC else np.nan
 
 
-def protected(anonymiser: Anonymiser, sound: FloatArray) -> FloatArray:
+def anonymise(anonymiser: Anonymiser, sound: FloatArray) -> FloatArray:
     """Pass a complete sound through an anonymiser."""
-    made = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
-    return np.asarray(made, np.float32)
+    changed = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
+    return np.asarray(changed, np.float32)
 
 
-def codes_of(network: UscNetwork, sound: FloatArray, books: int) -> IntArray:
+def encode(network: UscNetwork, sound: FloatArray, books: int) -> IntArray:
     """Encode a sound in this many codebooks without noise: shape (k, books)."""
-    hears = network.encoder.stream()
-    latents = np.concatenate([hears.push(sound), hears.flush()])
+    encoder = network.encoder.stream()
+    latents = np.concatenate([encoder.push(sound), encoder.flush()])
     return network.books.codes(latents, books)
 
 
-def bits_of(network: UscNetwork, books: int, samples: int) -> float:
+def count_bits(network: UscNetwork, books: int, samples: int) -> float:
     """Return the bits of the codes of this many samples, at a fixed length per code."""
     return float(books * np.log2(network.books.size) * samples / FRAME)
 
 
-def spoken(bands: FloatArray, samples: int) -> FloatArray:
+def synthesise(bands: FloatArray, samples: int) -> FloatArray:
     """Synthesise this many samples from log mel frames."""
     vocoder = GriffinLim(bands.shape[1])
-    made = np.concatenate([vocoder.push(bands), vocoder.flush()])[:samples]
-    return np.asarray(np.pad(made, (0, samples - len(made))), np.float32)
+    synthesised = np.concatenate([vocoder.push(bands), vocoder.flush()])[:samples]
+    return np.asarray(np.pad(synthesised, (0, samples - len(synthesised))), np.float32)
 
 
-def coded(samples: FloatArray) -> tuple[FloatArray, float]:
+def compress_opus(samples: FloatArray) -> tuple[FloatArray, float]:
     """Encode and decode a voice with Opus at 6 kb/s; also return the bits of the Ogg file."""
     file = io.BytesIO()
     soundfile.write(file, samples, RATE, format="OGG", subtype="OPUS", compression_level=1.0)
@@ -162,12 +164,12 @@ def coded(samples: FloatArray) -> tuple[FloatArray, float]:
 
 
 @cache
-def network_of(file: str) -> UscNetwork:
+def load_network(file: str) -> UscNetwork:
     """Load a network from a file; an empty name is the shipped network."""
     return UscNetwork.load(Path(file)) if file else shipped_codec()
 
 
-def mark_of(system: str) -> list[Any]:
+def list_versions(system: str) -> list[Any]:
     """Return what a system's results depend on, for a cache key."""
     if system == RECORDINGS:
         return []

@@ -17,11 +17,11 @@ MONITOR = (sys.executable, "-m", "monitor")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+def time_in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
     """Return processor seconds of functions in turns on one thread, after a warm-up run of each."""
     from threadpoolctl import threadpool_limits
 
-    took: dict[str, list[float]] = {name: [] for name in works}
+    seconds: dict[str, list[float]] = {name: [] for name in works}
     with threadpool_limits(1):
         for work in works.values():
             work()
@@ -29,38 +29,38 @@ def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, 
             for name, work in works.items():
                 began = time.process_time()
                 work()
-                took[name].append(time.process_time() - began)
-    return took
+                seconds[name].append(time.process_time() - began)
+    return seconds
 
 
-def ratio(slow: Sequence[float], fast: Sequence[float]) -> str:
+def format_speedup(slow: Sequence[float], fast: Sequence[float]) -> str:
     """Format the speed ratio of paired runs: median, minimum and maximum."""
     each = sorted(a / b for a, b in zip(slow, fast, strict=True))
     return f"{median(each):.1f} times as fast ({each[0]:.1f} to {each[-1]:.1f})"
 
 
-class Took(NamedTuple):
+class ResourceUse(NamedTuple):
     """Seconds and MB of a program and its child processes: wall, processor, peak and samples."""
 
-    wall: float
-    processor: float
-    most_mb: float
-    memory_mb: list[float]
+    wall_seconds: float
+    processor_seconds: float
+    peak_mb: float
+    memory_samples_mb: list[float]
 
 
-def ended(process: subprocess.Popen[bytes], began: float = 0.0) -> Took:
+def wait_for_exit(process: subprocess.Popen[bytes], began: float = 0.0) -> ResourceUse:
     """Wait until a program ends and return its resources."""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    spent = used.ru_utime + used.ru_stime
-    return Took(time.perf_counter() - began, spent, used.ru_maxrss / 1024, [])
+    processor_seconds = used.ru_utime + used.ru_stime
+    return ResourceUse(time.perf_counter() - began, processor_seconds, used.ru_maxrss / 1024, [])
 
 
-def program(
+def run_program(
     command: Sequence[str | Path],
     *, cores: str = "", environment: Mapping[str, str] | None = None, folder: Path | None = None,
     every_seconds: float = 0.0, allowed: Sequence[int] = (0,),
-) -> Took:  # fmt: skip
+) -> ResourceUse:  # fmt: skip
     """Run a program without output, on some cores (``"0,1"``), and sample its memory if requested.
 
     Raises:
@@ -78,10 +78,10 @@ def program(
         while every_seconds and not _is_over(process.pid):
             memory.append(memory_mb(process=str(process.pid)))
             time.sleep(every_seconds)
-        took = ended(process, began)
+        use = wait_for_exit(process, began)
     if process.returncode not in allowed:
         raise SystemExit(f"{' '.join(map(str, command))}: exit status {process.returncode}")
-    return took._replace(memory_mb=memory)
+    return use._replace(memory_samples_mb=memory)
 
 
 def _is_over(number: int) -> bool:
@@ -95,18 +95,18 @@ def memory_mb(what: str = "VmRSS", process: str = "self") -> float:
     return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(what)), 0.0)
 
 
-def in_own_process(work: Callable[..., Any], *given: object) -> Any:
+def run_in_new_process(work: Callable[..., Any], *arguments: object) -> Any:
     """Run a function in a new process, so that its memory is separate, and return the result."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        return pool.submit(work, *given).result()
+        return pool.submit(work, *arguments).result()
 
 
-def told(number: float) -> str:
+def format_number(number: float) -> str:
     """Format a number with spaces between thousands.
 
     Example:
-        >>> told(3546.2), told(0.2)
+        >>> format_number(3546.2), format_number(0.2)
         ('3 546', '0.2')
     """
     return f"{number:,.0f}".replace(",", " ") if number >= 10 else f"{number:.2g}"

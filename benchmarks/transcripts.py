@@ -19,10 +19,10 @@ LENGTHS = (30, 60, 180, 300, 600)
 
 
 @dataclass(frozen=True)
-class Told:
+class TimedRecording:
     """Timed words of a recording, and its speech: one value per tick."""
 
-    said: tuple[TimedWord, ...]
+    words: tuple[TimedWord, ...]
     speech: BoolArray
 
 
@@ -36,32 +36,41 @@ def transcripts(page: Page, speech: Path) -> None:
     readers = sorted(each for each in speech.iterdir() if each.is_dir())
     tables = [next(iter(sorted(reader.glob("*.tsv"))), None) for reader in readers]
     aligner = Aligner()
-    told = [aligner.told(table) for table in tables if table is not None]
+    timed = [aligner.align(table) for table in tables if table is not None]
     page.table(
         "length, times of words | recordings | own words flagged | half a second late "
         "| another's words not flagged | too few pauses to tell",
-        ([f"{seconds} s", *row(told, seconds)] for seconds in LENGTHS),
+        ([f"{seconds} s", *create_cells(timed, seconds)] for seconds in LENGTHS),
     )
 
 
-def row(told: Sequence[Told], seconds: int) -> Iterator[str]:
+def create_cells(recordings: Sequence[TimedRecording], seconds: int) -> Iterator[str]:
     """Yield the number of recordings of this length, and fractions of verdicts on transcripts."""
     ticks = seconds * 100
-    some = [each for each in told if each.speech.size >= ticks and each.said[-1].end > seconds - 30]
+    long_enough = [
+        each
+        for each in recordings
+        if each.speech.size >= ticks and each.words[-1].end > seconds - 30
+    ]
 
-    def judged(words: Told, speech: Told, late: float = 0.0) -> bool | None:
-        said = [word for word in words.said if word.end + late <= seconds]
-        moved = [TimedWord(w.text, w.begin + late, w.end + late, w.end + late) for w in said]
-        found = measure_coverage(Transcript("", tuple(moved)).words(), speech.speech[:ticks])
+    def is_doubtful(
+        transcript: TimedRecording, recording: TimedRecording, late_seconds: float = 0.0
+    ) -> bool | None:
+        kept = [word for word in transcript.words if word.end + late_seconds <= seconds]
+        shifted = [
+            TimedWord(w.text, w.begin + late_seconds, w.end + late_seconds, w.end + late_seconds)
+            for w in kept
+        ]
+        found = measure_coverage(Transcript("", tuple(shifted)).words(), recording.speech[:ticks])
         return None if found.as_well is None else found.doubtful
 
-    own = [judged(each, each) for each in some]
-    late = [judged(each, each, 0.5) for each in some]
-    others = [judged(a, b) for a in some for b in some if a is not b]
+    own = [is_doubtful(each, each) for each in long_enough]
+    late = [is_doubtful(each, each, 0.5) for each in long_enough]
+    others = [is_doubtful(a, b) for a in long_enough for b in long_enough if a is not b]
     unknown = sum(each is None for each in (*own, *others)) / max(len(own) + len(others), 1)
-    yield str(len(some))
-    for found, of in ((own, True), (late, True), (others, False)):
-        known = [each is of for each in found if each is not None]
+    yield str(len(long_enough))
+    for found, expected in ((own, True), (late, True), (others, False)):
+        known = [each is expected for each in found if each is not None]
         yield "-" if not known else f"{100 * np.mean(known):.1f} %" if any(known) else "none"
     yield f"{100 * unknown:.0f} %"
 
@@ -75,19 +84,21 @@ class Aligner:
         model, words = (get_model_path(f"en-us/{n}") for n in ("en-us", "cmudict-en-us.dict"))
         self._decoder = Decoder(hmm=model, dict=words, lm=None, loglevel="FATAL")
 
-    def told(self, table: Path) -> Told:
+    def align(self, table: Path) -> TimedRecording:
         """Return the timed words of a recording, up to the longest of LENGTHS, and its speech."""
         audio, extractor = read(table.with_suffix(".opus")), Extractor([])
-        heard = extractor.process(Block(audio, RATE)), extractor.flush()
+        frames = extractor.process(Block(audio, RATE)), extractor.flush()
         samples = (audio * 32767).astype(np.int16)
-        said: list[TimedWord] = []
+        words: list[TimedWord] = []
         for line in table.read_text(encoding="utf-8").splitlines()[1:]:
             begin, end, text = line.split("\t")
             if float(end) <= LENGTHS[-1]:
-                said += self._said(samples, float(begin), float(end), text.lower())
-        return Told(tuple(said), np.concatenate([each.speech for each in heard]))
+                words += self._align_utterance(samples, float(begin), float(end), text.lower())
+        return TimedRecording(tuple(words), np.concatenate([each.speech for each in frames]))
 
-    def _said(self, samples: IntArray, begin: float, end: float, text: str) -> list[TimedWord]:
+    def _align_utterance(
+        self, samples: IntArray, begin: float, end: float, text: str
+    ) -> list[TimedWord]:
         decoder = self._decoder
         decoder.set_align_text(" ".join(w for w in text.split() if decoder.lookup_word(w)))
         decoder.start_utt()

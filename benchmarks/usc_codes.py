@@ -16,9 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import bounded, unit
-from benchmarks.systems import QUERY, REFERENCE, SEED, Excerpt, codes_of, excerpts, network_of
-from benchmarks.usc_privacy import BITS, FIRST, enrolled_matrix
+from benchmarks.readers import format_interval, scale_to_unit
+from benchmarks.systems import (
+    QUERY,
+    REFERENCE,
+    SEED,
+    Excerpt,
+    encode,
+    load_network,
+    select_excerpts,
+)
+from benchmarks.usc_privacy import BITS, FIRST, score_enrolled
 from monitor.jobs import one_thread
 from monitor.kinds import HISTOGRAM
 from monitor.lab.adapting.training import fit_normalisation
@@ -28,7 +36,7 @@ from monitor.networks.usc import TokenStream
 from monitor.types import AnyArray, FloatArray
 
 _DIMENSIONS, _LEAST = 100, 1e-12
-Heard = Sequence[AnyArray]
+Representations = Sequence[AnyArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +67,55 @@ def usc_codes(
     learn: int = 16, together: tuple[int, ...] = (1, 4),
 ) -> None:  # fmt: skip
     """How many bits do the codec's codes disclose about the speaker, without decoding?"""
-    judged = excerpts(speech / "dev-clean", each)
-    taught = [e for n in ("train-clean-5", "train-clean-100") for e in excerpts(speech / n, learn)]
-    books = network_of(network).books
-    mean = float(np.mean([one.seconds for one in judged if one.role == QUERY]))
+    tested = select_excerpts(speech / "dev-clean", each)
+    training = [
+        e for n in ("train-clean-5", "train-clean-100") for e in select_excerpts(speech / n, learn)
+    ]
+    books = load_network(network).books
+    mean = float(np.mean([one.seconds for one in tested if one.role == QUERY]))
 
     def rows() -> Iterator[list[str]]:
         clear = Stream(1, None, network)
         noisy = [Stream(1, epsilon, network) for epsilon in epsilons]
-        heard: dict[Stream, tuple[Heard, Heard]] = {}
+        represented: dict[Stream, tuple[Representations, Representations]] = {}
         for stream in (Stream(0), Stream(len(books), None, network), clear, *noisy):
-            heard[stream] = listened(stream, judged), listened(stream, taught)
-            published = heard[stream][0]
+            represented[stream] = represent(stream, tested), represent(stream, training)
+            published = represented[stream][0]
             for enrolled in dict.fromkeys([stream, clear if stream.epsilon else stream]):
-                own = heard[enrolled][0]
-                known = [heard[one][1] for one in dict.fromkeys([stream, enrolled])]
-                numbers = np.stack([features(stream, one) for some in known for one in some])
-                turn = learnt(numbers, [one.speaker for one in taught] * len(known))
+                enrolled_data = represented[enrolled][0]
+                known = [represented[one][1] for one in dict.fromkeys([stream, enrolled])]
+                numbers = np.stack(
+                    [compute_features(stream, one) for some in known for one in some]
+                )
+                normalisation = fit_projection(
+                    numbers, [one.speaker for one in training] * len(known)
+                )
                 attacks: dict[str, Callable[[int], ScoreMatrix]] = {
-                    "trained": partial(trained, judged, published, own, turn, stream)
+                    "trained": partial(
+                        score_trained, tested, published, enrolled_data, normalisation, stream
+                    )
                 }
                 if stream.books == 1:
-                    attacks["counts"] = partial(counted, judged, published, own, books.size)
+                    attacks["counts"] = partial(
+                        score_counts, tested, published, enrolled_data, books.size
+                    )
                 same = "the same" if enrolled == stream else "codes of clear speech"
                 for attacker, attack in attacks.items():
-                    cells = [cell for n in together for cell in told(attack(n))]
+                    cells = [cell for n in together for cell in format_result(attack(n))]
                     yield [str(stream), same, attacker, *cells]
 
     counts = [f"{n} utterance{'s' * (n > 1)}, {n * mean:.2g} s | rank 1" for n in together]
     page.table(f"what is published | enrolled | attacker | {' | '.join(counts)}", rows(), keys=3)
 
 
-def told(matrix: ScoreMatrix) -> tuple[str, str]:
+def format_result(matrix: ScoreMatrix) -> tuple[str, str]:
     """Format MeanD in bits with its interval over readers, and the fraction at rank 1."""
     found = evaluate(matrix, settings=EvaluationSettings(only=("srd", "anonymity"))).figures
     bits, first = found[BITS], found[FIRST].value
-    return bounded(bits.value, bits.low, bits.high), f"{100 * (first or 0):.0f} %"
+    return format_interval(bits.value, bits.low, bits.high), f"{100 * (first or 0):.0f} %"
 
 
-def listened(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
+def represent(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
     """Return each excerpt's codes, shape (k, books), or its spectra, (t, bands)."""
     found: list[AnyArray] = []
     with one_thread():
@@ -106,94 +124,110 @@ def listened(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
             if not stream.books:
                 found.append(log_mel(sound, 40))
             elif stream.epsilon is None:
-                found.append(codes_of(network_of(stream.file), sound, stream.books))
+                found.append(encode(load_network(stream.file), sound, stream.books))
             else:
-                tokens = TokenStream(network_of(stream.file), stream.epsilon, SEED, each.name)
+                tokens = TokenStream(load_network(stream.file), stream.epsilon, SEED, each.name)
                 found.append(np.concatenate([tokens.push(sound), tokens.flush()])[:, None])
     return found
 
 
-def features(stream: Stream, listened: AnyArray) -> FloatArray:
-    """Compute the feature vector of an excerpt, for `learnt`."""
+def compute_features(stream: Stream, representation: AnyArray) -> FloatArray:
+    """Compute the feature vector of an excerpt, for `fit_projection`."""
     if not stream.books:
-        return np.concatenate([listened.mean(axis=0), listened.std(axis=0)])
-    books = network_of(stream.file).books
-    said = books.latents(listened).astype(float)
-    counts = np.bincount(listened[:, 0], minlength=books.size) / len(listened)
-    return np.concatenate([said.mean(axis=0), said.std(axis=0), np.sqrt(counts)])
+        return np.concatenate([representation.mean(axis=0), representation.std(axis=0)])
+    books = load_network(stream.file).books
+    latents = books.latents(representation).astype(float)
+    counts = np.bincount(representation[:, 0], minlength=books.size) / len(representation)
+    return np.concatenate([latents.mean(axis=0), latents.std(axis=0), np.sqrt(counts)])
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Normalisation:
     """Normalisation from background speakers: standardisation, principal axes, and projection."""
 
     centre: FloatArray
     scale: FloatArray
     axes: FloatArray
-    turn: FloatArray
+    projection: FloatArray
     middle: FloatArray
 
     def __call__(self, numbers: FloatArray) -> FloatArray:
         """Convert feature vectors, shape (n, m), to embeddings of length 1."""
-        made = (((numbers - self.centre) / self.scale) @ self.axes - self.middle) @ self.turn
-        lengths = np.linalg.norm(made, axis=1, keepdims=True)
-        return np.asarray(made / np.maximum(lengths, _LEAST))
+        projected = (
+            ((numbers - self.centre) / self.scale) @ self.axes - self.middle
+        ) @ self.projection
+        lengths = np.linalg.norm(projected, axis=1, keepdims=True)
+        return np.asarray(projected / np.maximum(lengths, _LEAST))
 
 
-def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
+def fit_projection(numbers: FloatArray, voices: Sequence[str]) -> Normalisation:
     """Fit the normalisation to excerpts of background speakers, shape (n, m), and their names."""
     centre, scale = numbers.mean(axis=0), numbers.std(axis=0) + _LEAST
     standard = (numbers - centre) / scale
     with one_thread():
         _, _, axes = np.linalg.svd(standard, full_matrices=False)
-    kept = axes[:_DIMENSIONS].T
-    _, whose = np.unique(voices, return_inverse=True)
-    turn, middle = fit_normalisation(standard @ kept, whose, np.zeros(whose.max() + 1, int))
-    return Turn(centre, scale, kept, turn, middle)
+    principal = axes[:_DIMENSIONS].T
+    _, speaker = np.unique(voices, return_inverse=True)
+    projection, middle = fit_normalisation(
+        standard @ principal, speaker, np.zeros(speaker.max() + 1, int)
+    )
+    return Normalisation(centre, scale, principal, projection, middle)
 
 
-def trained(
-    judged: Sequence[Excerpt], published: Heard, own: Heard, turn: Turn, stream: Stream, count: int
+def score_trained(
+    tested: Sequence[Excerpt],
+    published: Representations,
+    enrolled: Representations,
+    normalisation: Normalisation,
+    stream: Stream,
+    count: int,
 ) -> ScoreMatrix:
     """Score queries of ``count`` utterances by cosines of normalised features.
 
     ``published`` has the public data of each excerpt, ``own`` the data that the attacker enrols.
     """
 
-    def voices(listened: Heard, role: str) -> dict[str, list[AnyArray]]:
-        made: dict[str, list[AnyArray]] = {}
-        numbers = turn(np.stack([features(stream, each) for each in listened]))
-        for each, row in zip(judged, numbers, strict=True):
+    def voices(representations: Representations, role: str) -> dict[str, list[AnyArray]]:
+        by_speaker: dict[str, list[AnyArray]] = {}
+        numbers = normalisation(
+            np.stack([compute_features(stream, each) for each in representations])
+        )
+        for each, row in zip(tested, numbers, strict=True):
             if each.role == role:
-                made.setdefault(each.speaker, []).append(row)
-        return made
+                by_speaker.setdefault(each.speaker, []).append(row)
+        return by_speaker
 
     queries = {
-        name: [unit(np.sum(some, axis=0)) for some in _together(rows, count)]
+        name: [scale_to_unit(np.sum(some, axis=0)) for some in _group_rows(rows, count)]
         for name, rows in voices(published, QUERY).items()
     }
-    return enrolled_matrix(queries, voices(own, REFERENCE))
+    return score_enrolled(queries, voices(enrolled, REFERENCE))
 
 
-def _together(rows: Sequence[AnyArray], count: int) -> list[Sequence[AnyArray]]:
+def _group_rows(rows: Sequence[AnyArray], count: int) -> list[Sequence[AnyArray]]:
     """Group rows by ``count``; omit an incomplete group unless it is the only one."""
     return [rows[i : i + count] for i in range(0, max(1, len(rows) - count + 1), count)]
 
 
-def counted(
-    judged: Sequence[Excerpt], published: Heard, own: Heard, size: int, count: int
+def score_counts(
+    tested: Sequence[Excerpt],
+    published: Representations,
+    enrolled: Representations,
+    size: int,
+    count: int,
 ) -> ScoreMatrix:
-    """Score queries by log-likelihoods of their C0 codes under readers' counts, as `trained`."""
-    names = tuple(dict.fromkeys(each.speaker for each in judged))
+    """Score queries by log-likelihoods of their C0 codes under counts, as `score_trained`."""
+    names = tuple(dict.fromkeys(each.speaker for each in tested))
     templates = np.zeros((len(names), size), np.int64)
-    said: list[list[AnyArray]] = [[] for _ in names]
-    for each, codes, theirs in zip(judged, published, own, strict=True):
-        place = names.index(each.speaker)
+    counts: list[list[AnyArray]] = [[] for _ in names]
+    for each, codes, enrolled_codes in zip(tested, published, enrolled, strict=True):
+        index = names.index(each.speaker)
         if each.role == REFERENCE:
-            templates[place] += np.bincount(theirs[:, 0], minlength=size)
+            templates[index] += np.bincount(enrolled_codes[:, 0], minlength=size)
         else:
-            said[place].append(np.bincount(codes[:, 0], minlength=size))
-    grouped = [[np.sum(some, axis=0) for some in _together(rows, count)] for rows in said]
+            counts[index].append(np.bincount(codes[:, 0], minlength=size))
+    grouped = [[np.sum(some, axis=0) for some in _group_rows(rows, count)] for rows in counts]
     target = np.repeat(np.arange(len(names)), [len(rows) for rows in grouped])
-    way, queries = HISTOGRAM.similarity(), np.stack([query for rows in grouped for query in rows])
-    return ScoreMatrix(way.score(way.prepare(templates), queries), target, names)
+    similarity = HISTOGRAM.similarity()
+    queries = np.stack([query for rows in grouped for query in rows])
+    return ScoreMatrix(similarity.score(similarity.prepare(templates), queries), target, names)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import bounded
+from benchmarks.readers import format_interval
 from benchmarks.systems import (
     OPUS,
     QUERY,
@@ -30,9 +30,9 @@ from benchmarks.systems import (
     USC,
     VOCODER,
     Excerpt,
-    change,
-    excerpts,
-    mark_of,
+    apply_system,
+    list_versions,
+    select_excerpts,
 )
 from monitor.cli.options import progress_over
 from monitor.jobs import each_in_order, one_thread
@@ -77,11 +77,11 @@ COLUMNS = {
 """0 for one reference drawn per test or 1 for all references, and the key of the figure."""
 Voices = dict[str, list[FloatArray]]
 Embeddings = Mapping[str, Sequence[FloatArray]]
-Noted = Iterable[tuple[str, float, float]]
+ReaderCounts = Iterable[tuple[str, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Measurement:
     """One excerpt under one system.
 
     Attributes:
@@ -111,25 +111,33 @@ def usc_privacy(
     MONITOR_ECAPA is the folder of ECAPA-TDNN. CACHE keeps all measurements, so that adding a system
     does not repeat those of others. It is private, because it contains embeddings.
     """
-    chosen, kept = excerpts(speech, each), ResultCache(cache / "heard")
+    chosen, kept = select_excerpts(speech, each), ResultCache(cache / "heard")
     readers = {one.speaker: one.apart for one in chosen}
     minutes = sum(one.seconds for one in chosen) / 60
     page.note(f"N = {len(readers)} readers, {sum(readers.values())} of them with queries of "
               f"another chapter; {len(chosen)} utterances, {minutes:.1f} min")  # fmt: skip
 
-    def hearing(system: str) -> dict[Excerpt, Heard]:
+    def measure_system(system: str) -> dict[Excerpt, Measurement]:
         with progress_over(60 * minutes, system, "s") as progress:
-            return dict(hear(system, chosen, kept, jobs, progress))
+            return dict(measure_excerpts(system, chosen, kept, jobs, progress))
 
-    clear, called = hearing(RECORDINGS), {name: LABELS.get(name, f"`{name}`") for name in systems}
-    heard = {name: clear if name == RECORDINGS else hearing(name) for name in systems}
+    clear = measure_system(RECORDINGS)
+    titles = {name: LABELS.get(name, f"`{name}`") for name in systems}
+    measurements = {name: clear if name == RECORDINGS else measure_system(name) for name in systems}
     page.table(
         "system | bits a second | SIM | phone error | pitch, Spearman | pitch, Pearson",
-        ([called[name], *left_of(clear, made)] for name, made in heard.items()),
+        (
+            [titles[name], *format_preserved(clear, measured)]
+            for name, measured in measurements.items()
+        ),
     )
     page.table(
         f"system | queries, references | {' | '.join(COLUMNS)}",
-        (line for name, made in heard.items() for line in ranks(called[name], clear, made, tests)),
+        (
+            line
+            for name, measured in measurements.items()
+            for line in create_rank_rows(titles[name], clear, measured, tests)
+        ),
         keys=2,
     )
 
@@ -137,31 +145,31 @@ def usc_privacy(
 # -------------------------------------------------------------------------------------- measurement
 
 
-def hear(
+def measure_excerpts(
     system: str, chosen: Sequence[Excerpt], cache: ResultCache, jobs: int,
     progress: Callable[[str, float], object] = lambda *_: None,
-) -> Iterator[tuple[Excerpt, Heard]]:  # fmt: skip
+) -> Iterator[tuple[Excerpt, Measurement]]:  # fmt: skip
     """Yield each excerpt's measurements after a system, and cache them."""
-    keys = {each: _key(system, each) for each in chosen}
-    todo = [each for each, key in keys.items() if cache.read(key) is None]
-    with closing(each_in_order(partial(_hear, system), todo, jobs)) as results:
-        for each, made in zip(todo, results, strict=True):
-            cache.write(keys[each], made)
+    keys = {each: _create_key(system, each) for each in chosen}
+    missing = [each for each, key in keys.items() if cache.read(key) is None]
+    with closing(each_in_order(partial(_measure_excerpt, system), missing, jobs)) as results:
+        for each, encoded in zip(missing, results, strict=True):
+            cache.write(keys[each], encoded)
             progress(each.name, each.seconds)
     for each, key in keys.items():
         data = cache.read(key)
         assert data is not None
         arrays = read_arrays(io.BytesIO(data))
         pitch = arrays["pitch"].astype(float)
-        yield each, Heard(arrays["embedding"], arrays["phones"], pitch, float(arrays["bits"]))
+        yield each, Measurement(arrays["embedding"], arrays["phones"], pitch, float(arrays["bits"]))
 
 
-def _hear(system: str, each: Excerpt) -> bytes:
-    made, bits = change(system, each.sound(), each.name, each.speaker)
-    sound = np.pad(made, (0, max(0, RATE - made.size)))
+def _measure_excerpt(system: str, each: Excerpt) -> bytes:
+    changed, bits = apply_system(system, each.sound(), each.name, each.speaker)
+    sound = np.pad(changed, (0, max(0, RATE - changed.size)))
     with one_thread():
-        embedding = _teacher().embed(sound[None])[0]
-        tokens = _search().tokens(sound) if each.role == QUERY else []
+        embedding = _load_teacher().embed(sound[None])[0]
+        tokens = _load_search().tokens(sound) if each.role == QUERY else []
         file = io.BytesIO()
         np.savez_compressed(
             file,
@@ -173,11 +181,11 @@ def _hear(system: str, each: Excerpt) -> bytes:
     return file.getvalue()
 
 
-def _key(system: str, each: Excerpt) -> str:
+def _create_key(system: str, each: Excerpt) -> str:
     return result_key(
         {
             "version": VERSION,
-            "system": [system, *mark_of(system)],
+            "system": [system, *list_versions(system)],
             "recording": file_hash(each.path),
             "excerpt": [each.name, each.start, each.seconds, each.role],
         }
@@ -185,31 +193,31 @@ def _key(system: str, each: Excerpt) -> str:
 
 
 @cache
-def _teacher() -> VoiceNetwork:
+def _load_teacher() -> VoiceNetwork:
     from recipes.voice.teacher import read_teacher  # imports torch, which nothing else here needs
 
     return VoiceNetwork(read_teacher(Path(os.environ[TEACHER])))
 
 
 @cache
-def _search() -> Search:
+def _load_search() -> Search:
     from recipes.phones.sphinx import Search  # needs the extra peers, unlike the rest
 
     return Search()
 
 
 @cache
-def _words() -> Words:
+def _load_words() -> Words:
     return Words.cmu()
 
 
-def said(text: str) -> tuple[str, ...] | None:
+def find_phones(text: str) -> tuple[str, ...] | None:
     """Return the phones of a transcript; None if the CMU dictionary lacks a word."""
-    words = _words()
+    words = _load_words()
     return words.phones(text) if words.known(text) else None
 
 
-def names_of(phones: IntArray) -> list[str]:
+def name_phones(phones: IntArray) -> list[str]:
     """Return the ARPAbet names of phone classes, from 1."""
     return [PHONES[each - 1] for each in phones.tolist()]
 
@@ -217,92 +225,108 @@ def names_of(phones: IntArray) -> list[str]:
 # --------------------------------------------------------------------------------- preserved speech
 
 
-def left_of(clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard]) -> list[str]:
+def format_preserved(
+    clear: Mapping[Excerpt, Measurement], changed: Mapping[Excerpt, Measurement]
+) -> list[str]:
     """Format bit rate and preserved voice, phones and pitch, with intervals over readers."""
-    sent = ((e.speaker, h.bits, e.seconds) for e, h in changed.items() if np.isfinite(h.bits))
-    likeness = (
-        (e.speaker, float(h.embedding @ clear[e].embedding), 1.0) for e, h in changed.items()
+    bit_rates = (
+        (e.speaker, measurement.bits, e.seconds)
+        for e, measurement in changed.items()
+        if np.isfinite(measurement.bits)
     )
-    wrong = []
-    for each, heard in changed.items():
-        if each.role == QUERY and (phones := said(each.text)):
-            edits = count_edits(names_of(heard.phones), phones)
-            wrong.append((each.speaker, float(edits), float(len(phones))))
-    pitch = [(e.speaker, _pitch(clear[e].pitch, h.pitch)) for e, h in changed.items()]
-    melody = ([(e, v[i], 1.0) for e, v in pitch if np.isfinite(v[i])] for i in (0, 1))
-    rows: list[Noted] = [sent, likeness, wrong, *melody]
-    return [bounded(*over_readers(row), digits=2 if i else 0) for i, row in enumerate(rows)]
+    similarity = (
+        (e.speaker, float(measurement.embedding @ clear[e].embedding), 1.0)
+        for e, measurement in changed.items()
+    )
+    phone_errors = []
+    for each, measurement in changed.items():
+        if each.role == QUERY and (phones := find_phones(each.text)):
+            edits = count_edits(name_phones(measurement.phones), phones)
+            phone_errors.append((each.speaker, float(edits), float(len(phones))))
+    pitch = [
+        (e.speaker, _correlate_pitch(clear[e].pitch, measurement.pitch))
+        for e, measurement in changed.items()
+    ]
+    correlations = ([(e, v[i], 1.0) for e, v in pitch if np.isfinite(v[i])] for i in (0, 1))
+    rows: list[ReaderCounts] = [bit_rates, similarity, phone_errors, *correlations]
+    return [
+        format_interval(*estimate_ratio(row), digits=2 if i else 0) for i, row in enumerate(rows)
+    ]
 
 
-def over_readers(noted: Noted) -> tuple[float | None, float | None, float | None]:
+def estimate_ratio(counts: ReaderCounts) -> tuple[float | None, float | None, float | None]:
     """Return a ratio of sums, with Student's 95 % interval from resampled readers.
 
     Args:
-        noted: reader, numerator and denominator of each excerpt.
+        counts: reader, numerator and denominator of each excerpt.
 
     Example:
-        >>> value, low, high = over_readers([("ann", 2.0, 4.0), ("bob", 3.0, 4.0)])
+        >>> value, low, high = estimate_ratio([("ann", 2.0, 4.0), ("bob", 3.0, 4.0)])
         >>> value, low < 0.625 < high
         (0.625, True)
     """
-    rows = list(noted)
+    rows = list(counts)
     if not rows:
         return None, None, None
-    _, whose = np.unique([row[0] for row in rows], return_inverse=True)
-    top, bottom = (np.bincount(whose, [row[i] for row in rows]) for i in (1, 2))
+    _, speaker = np.unique([row[0] for row in rows], return_inverse=True)
+    top, bottom = (np.bincount(speaker, [row[i] for row in rows]) for i in (1, 2))
     weights = speaker_weights(len(top))
-    left = (top.sum() - top) / (bottom.sum() - bottom) if len(top) > 1 else np.empty(0)
+    leaving_one_out = (top.sum() - top) / (bottom.sum() - bottom) if len(top) > 1 else np.empty(0)
     value = float(top.sum() / bottom.sum())
-    drawn = (weights @ top) / (weights @ bottom)
-    estimate = Estimate(value, drawn, left, len(top), len(rows))
+    resampled = (weights @ top) / (weights @ bottom)
+    estimate = Estimate(value, resampled, leaving_one_out, len(top), len(rows))
     return value, *(estimate.t_limits() if estimate.exists else (None, None))
 
 
-def _pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
+def _correlate_pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
     """Return Spearman's and Pearson's correlation of frames voiced in both; NaN if too few."""
     from scipy.stats import pearsonr, spearmanr
 
     lag, _, count = find_lag(clear, changed)
-    here, there = align_pitch(clear, changed, lag)
-    both = (here > 0) & (there > 0)
-    if count < FEWEST_FRAMES or np.ptp(here[both]) == 0 or np.ptp(there[both]) == 0:
+    clear_pitch, changed_pitch = align_pitch(clear, changed, lag)
+    both = (clear_pitch > 0) & (changed_pitch > 0)
+    if count < FEWEST_FRAMES or np.ptp(clear_pitch[both]) == 0 or np.ptp(changed_pitch[both]) == 0:
         return np.nan, np.nan
-    one, other = here[both], there[both]
+    one, other = clear_pitch[both], changed_pitch[both]
     return float(spearmanr(one, other).statistic), float(pearsonr(one, other).statistic)
 
 
 # -------------------------------------------------------------------------------------------- ranks
 
 
-def ranks(
-    name: str, clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard], tests: int
+def create_rank_rows(
+    name: str,
+    clear: Mapping[Excerpt, Measurement],
+    changed: Mapping[Excerpt, Measurement],
+    tests: int,
 ) -> Iterator[list[str]]:
     """Yield a row per pair of roles; for original recordings, one row and one without evidence."""
-    heard = {"original": clear, "anonymised": changed}
+    measurements = {"original": clear, "anonymised": changed}
     same = clear is changed
     for pair in NOTHING if same else ROLES:
         queries, references = (
-            _voices(heard[side], role) for side, role in zip(pair, (QUERY, REFERENCE), strict=True)
+            _collect_embeddings(measurements[side], role)
+            for side, role in zip(pair, (QUERY, REFERENCE), strict=True)
         )
-        how = EvaluationSettings(roles=Roles(*pair), only=("anonymity", "srd"))
-        both = rank_tests(queries, references, tests), enrolled_matrix(queries, references)
-        found = [evaluate(matrix, settings=how).figures for matrix in both]
+        settings = EvaluationSettings(roles=Roles(*pair), only=("anonymity", "srd"))
+        both = score_rank_tests(queries, references, tests), score_enrolled(queries, references)
+        found = [evaluate(matrix, settings=settings).figures for matrix in both]
         figures = [found[which].get(key) for which, key in COLUMNS.values()]
-        cells = [bounded(f.value, f.low, f.high) if f else "" for f in figures]
+        cells = [format_interval(f.value, f.low, f.high) if f else "" for f in figures]
         yield [name, ", ".join(SIDES[side] for side in pair), *cells]
         if same:
             yield ["no evidence", "", *(f"{f.floor or 0:.2f}" if f else "" for f in figures)]
 
 
-def _voices(heard: Mapping[Excerpt, Heard], role: str) -> Voices:
-    made: Voices = {}
-    for each, found in heard.items():
+def _collect_embeddings(measurements: Mapping[Excerpt, Measurement], role: str) -> Voices:
+    by_speaker: Voices = {}
+    for each, found in measurements.items():
         if each.role == role:
-            made.setdefault(each.speaker, []).append(found.embedding.astype(float))
-    return made
+            by_speaker.setdefault(each.speaker, []).append(found.embedding.astype(float))
+    return by_speaker
 
 
-def rank_tests(
+def score_rank_tests(
     queries: Embeddings, references: Embeddings, tests: int, seed: int = 0
 ) -> ScoreMatrix:
     """Return cosines of tests per reader: one of the reader's queries, one reference per reader.
@@ -312,31 +336,31 @@ def rank_tests(
 
     Example:
         >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-        >>> found = rank_tests({"ann": [one], "bob": [two]}, {"ann": [one], "bob": [two]}, 3)
+        >>> found = score_rank_tests({"ann": [one], "bob": [two]}, {"ann": [one], "bob": [two]}, 3)
         >>> found.scores.shape, found.better.tolist()
         ((6, 2), [0, 0, 0, 0, 0, 0])
     """
     generator, names = np.random.default_rng(seed), tuple(queries)
 
-    def drawn(embeddings: Sequence[FloatArray]) -> FloatArray:
+    def draw(embeddings: Sequence[FloatArray]) -> FloatArray:
         return embeddings[int(generator.integers(len(embeddings)))]
 
-    rows, target, called = [], [], []
-    for place, name in enumerate(names):
+    rows, target, trial_names = [], [], []
+    for index, name in enumerate(names):
         for test in range(tests):
-            query = drawn(queries[name])
-            rows.append(np.stack([drawn(references[n]) for n in names]) @ query)
-            target.append(place)
-            called.append(f"{name} {test + 1}")
-    return ScoreMatrix(np.stack(rows), np.array(target), names, "cosine", tuple(called))
+            query = draw(queries[name])
+            rows.append(np.stack([draw(references[n]) for n in names]) @ query)
+            target.append(index)
+            trial_names.append(f"{name} {test + 1}")
+    return ScoreMatrix(np.stack(rows), np.array(target), names, "cosine", tuple(trial_names))
 
 
-def enrolled_matrix(queries: Embeddings, references: Embeddings) -> ScoreMatrix:
+def score_enrolled(queries: Embeddings, references: Embeddings) -> ScoreMatrix:
     """Return the cosines of each query with the mean of all references of each reader.
 
     Example:
         >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-        >>> enrolled_matrix({"ann": [one], "bob": [two]}, {"ann": [one, one], "bob": [two]}).scores
+        >>> score_enrolled({"ann": [one], "bob": [two]}, {"ann": [one, one], "bob": [two]}).scores
         array([[1., 0.],
                [0., 1.]])
     """
@@ -344,6 +368,6 @@ def enrolled_matrix(queries: Embeddings, references: Embeddings) -> ScoreMatrix:
     means = np.stack([np.mean(references[name], axis=0) for name in names])
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     target = np.repeat(np.arange(len(names)), [len(queries[name]) for name in names])
-    called = tuple(f"{name} {i + 1}" for name in names for i in range(len(queries[name])))
+    trial_names = tuple(f"{name} {i + 1}" for name in names for i in range(len(queries[name])))
     scores = np.stack([query for name in names for query in queries[name]]) @ means.T
-    return ScoreMatrix(scores, target, names, "cosine", called)
+    return ScoreMatrix(scores, target, names, "cosine", trial_names)

@@ -14,16 +14,23 @@ from benchmarks.by_length import (
     SHORT_AUDIO,
     STEP_SECONDS,
     Stream,
-    at_own_microphones,
-    of_people,
-    of_readers,
-    played_of,
-    spread,
-    starts_of,
-    with_people,
+    choose_seconds,
+    enrol_own_microphones,
+    enrol_people,
+    find_starts,
+    read_people_streams,
+    read_reader_streams,
+    spread_indices,
 )
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import BACKGROUND, FEATURES, alike, collected, read, trainers
+from benchmarks.readers import (
+    BACKGROUND,
+    FEATURES,
+    collect_readers,
+    equal_speaker_weights,
+    read,
+    trainers,
+)
 from monitor import Monitor
 from monitor.alerts.rules import Threshold
 from monitor.corpus import find
@@ -62,73 +69,73 @@ def usual(
     `recipes.reference`) held-out readers are measured too, with rank models fitted without them.
     """
     shipped = Population.reference()
-    populations, streams = at_microphones(voices, shipped, starts, jobs)
-    more = foreign(speech, nonnative, shipped, starts, jobs)
+    populations, streams = prepare_microphones(voices, shipped, starts, jobs)
+    more = prepare_nonnative(speech, nonnative, shipped, starts, jobs)
     groups = [(populations, streams), more]
     if frames is not None and microphones is not None:
-        groups.append(readers(speech, nonnative, shipped, frames, microphones, starts))
+        groups.append(prepare_readers(speech, nonnative, shipped, frames, microphones, starts))
     streams = [stream for _, some in groups for stream in some]
     populations = {name: each for some, _ in groups for name, each in some.items()}
-    found = list(each_in_order(partial(watched, populations), streams, jobs))
+    found = list(each_in_order(partial(measure_stream, populations), streams, jobs))
     bits, raised = (np.array([each[k] for each in found]) for k in (0, 1))
     title = np.array([stream.condition for stream in streams])
     _, speaker = np.unique([stream.speaker for stream in streams], return_inverse=True)
     recorded = np.isin(title, [OWN, f"{FOREIGN}, clean", f"{READERS}, clean"])
     page.table(
         "speech | usual bits | 9 of 10 voices | below zero | people, streams",
-        ([f"{t:g} s", *range_of(bits[recorded, k], speaker[recorded])]
+        ([f"{t:g} s", *create_cells(bits[recorded, k], speaker[recorded])]
          for k, t in enumerate(SHOWN_SECONDS)),
     )  # fmt: skip
     page.table(
         "people, condition | speech | usual bits | 9 of 10 voices | below zero | people, streams",
-        ([name, f"{t:g} s", *range_of(bits[title == name, k], speaker[title == name])]
+        ([name, f"{t:g} s", *create_cells(bits[title == name, k], speaker[title == name])]
          for name in populations for k, t in enumerate(SHOWN_SECONDS)),
         keys=2,
     )  # fmt: skip
     long = recorded & ~np.isnan(bits[:, -1])
     page.table(
         f"alert | raised within {SHOWN_SECONDS[-1]:g} s | speech by then, median",
-        waits(raised[long], alike(speaker[long])[None]),
+        create_alert_rows(raised[long], equal_speaker_weights(speaker[long])[None]),
     )
     for k, t in enumerate(SHOWN_SECONDS):
-        there = recorded & ~np.isnan(bits[:, k])
-        middle, low, high = quantiles(bits[there, k], speaker[there])
+        is_known = recorded & ~np.isnan(bits[:, k])
+        middle, low, high = compute_quantiles(bits[is_known, k], speaker[is_known])
         page.note(f"    TypicalBits({t:g}, {middle:.1f}, {low:.1f}, {high:.1f}),")
 
 
-def at_microphones(
+def prepare_microphones(
     voices: Path, shipped: Population, starts: int, jobs: int
 ) -> tuple[Populations, list[Stream]]:
     """Return the judges at their own microphones; streams and templates differ in session."""
     judges = [each for each in people(voices) if each.role == "judge" and len(each.clips) > 1]
-    population = at_own_microphones(judges, shipped, jobs)
-    return {OWN: population}, list(of_people(judges, population, starts))
+    population = enrol_own_microphones(judges, shipped, jobs)
+    return {OWN: population}, list(read_people_streams(judges, population, starts))
 
 
-def foreign(
+def prepare_nonnative(
     speech: Path, nonnative: Path, shipped: Population, starts: int, jobs: int
 ) -> tuple[Populations, list[Stream]]:
     """Return held-out non-native speakers, enrolled from the first part of their only recording."""
-    held = [each for each in recordings(speech, nonnative) if each.role == "held out"]
-    sounds = [(each.speaker, read(each.path)) for each in held]
+    held_out = [each for each in recordings(speech, nonnative) if each.role == "held out"]
+    sounds = [(each.speaker, read(each.path)) for each in held_out]
     first = round(_ENROLLED_AUDIO * RATE)
-    population = with_people(shipped, ((name, sound[:first]) for name, sound in sounds), jobs)
+    population = enrol_people(shipped, ((name, sound[:first]) for name, sound in sounds), jobs)
     changes, streams = conditions(speech), list[Stream]()
     for name, whole in sounds:
         sound = whole[first:]
-        places = [0.0, *starts_of(sound, SHORT_AUDIO)]
-        for number, at in enumerate(spread(len(places), starts)):
-            audio, most = played_of(number)
-            begin = round(places[at] * RATE)
+        start_seconds = [0.0, *find_starts(sound, SHORT_AUDIO)]
+        for number, index in enumerate(spread_indices(len(start_seconds), starts)):
+            audio, most = choose_seconds(number)
+            begin = round(start_seconds[index] * RATE)
             piece = sound[begin : begin + round(audio * RATE)]
             for condition in CONDITIONS:
-                heard = np.asarray(changes[condition](piece, number), np.float32)
+                degraded = np.asarray(changes[condition](piece, number), np.float32)
                 title = f"{FOREIGN}, {condition}"
-                streams.append(Stream(title, name, "", places[at], most, heard))
+                streams.append(Stream(title, name, "", start_seconds[index], most, degraded))
     return {f"{FOREIGN}, {each}": population for each in CONDITIONS}, streams
 
 
-def readers(
+def prepare_readers(
     speech: Path, nonnative: Path, shipped: Population, frames: Path, microphones: Path, starts: int
 ) -> tuple[Populations, list[Stream]]:
     """Return held-out readers, with rank models fitted without them."""
@@ -139,7 +146,7 @@ def readers(
     fitted = shipped.with_rank_models(fit_without(judges, shipped, trained, frames, microphones))
     streams = [
         stream._replace(condition=f"{READERS}, {stream.condition}")
-        for stream in of_readers(speech, shipped, judges, CONDITIONS, starts)
+        for stream in read_reader_streams(speech, shipped, judges, CONDITIONS, starts)
     ]
     return {f"{READERS}, {each}": fitted for each in CONDITIONS}, streams
 
@@ -149,29 +156,31 @@ def fit_without(
     microphones: Path,
 ) -> RankModels:  # fmt: skip
     """Fit rank models like the shipped ones (`recipes.reference`), without the judges."""
-    voices, specs = collected(frames, FEATURES)
-    beside, _, _ = collect(find(microphones), features=FEATURES)
+    voices, specs = collect_readers(frames, FEATURES)
+    other_voices, _, _ = collect(find(microphones), features=FEATURES)
     cohort, _ = cohort_of(find(frames / BACKGROUND), features=FEATURES)
     settings = CalibrationSettings(
         lengths=LENGTHS,
         template_lengths=sorted({*TEMPLATE_LENGTHS, shipped.scoring().seconds}),
         sets=[*((name,) for name in FEATURES), FEATURES],
         trained=trained,
-        other_voices=beside,
+        other_voices=other_voices,
         prior=None,
         cohort=cohort,
     )
     known = [voice for voice in voices if voice.name not in judges]
-    made = []
+    models = []
     for model in calibrate(known, specs, settings).rank_models:
         same = shipped.rank_models.find(model.features, model.session)
         if same is not None and same.evidence is not None and model.evidence is not None:
             evidence = replace(model.evidence, conditions=same.evidence.conditions)
-            made.append(replace(model, evidence=evidence))
-    return RankModels(made)
+            models.append(replace(model, evidence=evidence))
+    return RankModels(models)
 
 
-def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[FloatArray, FloatArray]:
+def measure_stream(
+    populations: Mapping[str, Population], stream: Stream
+) -> tuple[FloatArray, FloatArray]:
     """Return the evidence at SHOWN_SECONDS, NaN after the end, and the speech until each alert."""
     monitor = Monitor(
         populations[stream.condition], watch=stream.speaker, step_seconds=STEP_SECONDS
@@ -179,36 +188,36 @@ def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[Floa
     rules = [Threshold("bits", threshold) for threshold in THRESHOLDS]
     bits, raised = np.full(len(SHOWN_SECONDS), np.nan), np.full(len(rules), np.inf)
     for reading in monitor.stream(stream.sound, rate=RATE):
-        for place, rule in enumerate(rules):
+        for index, rule in enumerate(rules):
             speech = [alert.speech for alert in rule.update(reading) if alert.speech is not None]
-            raised[place] = min([raised[place], *speech])
-        for place, seconds in enumerate(SHOWN_SECONDS):
-            if np.isnan(bits[place]) and reading.speech >= seconds and seconds <= stream.speech:
-                bits[place] = np.nan if reading.evidence_bits is None else reading.evidence_bits
+            raised[index] = min([raised[index], *speech])
+        for index, seconds in enumerate(SHOWN_SECONDS):
+            if np.isnan(bits[index]) and reading.speech >= seconds and seconds <= stream.speech:
+                bits[index] = np.nan if reading.evidence_bits is None else reading.evidence_bits
         if reading.speech >= stream.speech:
             break
     return bits, raised
 
 
-def quantiles(bits: FloatArray, speaker: IntArray) -> list[float]:
+def compute_quantiles(bits: FloatArray, speaker: IntArray) -> list[float]:
     """Return the median and the percentiles 5 and 95, with equal weight per person."""
-    weights = alike(speaker)[None]
+    weights = equal_speaker_weights(speaker)[None]
     return [weighted_quantile(bits, weights, q).item() for q in (0.5, 0.05, 0.95)]
 
 
-def range_of(bits: FloatArray, speaker: IntArray) -> list[str]:
+def create_cells(bits: FloatArray, speaker: IntArray) -> list[str]:
     """Return the cells of streams at one length."""
-    there = ~np.isnan(bits)
-    bits, speaker = bits[there], speaker[there]
+    is_known = ~np.isnan(bits)
+    bits, speaker = bits[is_known], speaker[is_known]
     if not bits.size:
         return ["", "", "", "0, 0"]
-    middle, low, high = quantiles(bits, speaker)
-    below = np.average((bits < 0).astype(float), weights=alike(speaker))
+    middle, low, high = compute_quantiles(bits, speaker)
+    below = np.average((bits < 0).astype(float), weights=equal_speaker_weights(speaker))
     counts = f"{np.unique(speaker).size}, {bits.size}"
     return [f"{middle:.1f}", f"{low:.1f} to {high:.1f}", f"{100 * below:.0f} %", counts]
 
 
-def waits(raised: FloatArray, weights: FloatArray) -> Iterator[list[str]]:
+def create_alert_rows(raised: FloatArray, weights: FloatArray) -> Iterator[list[str]]:
     """Yield, per alert, the fraction of streams that raise it, and the median speech until then."""
     for threshold, speech in zip(THRESHOLDS, raised.T, strict=True):
         share = weights[0] @ (speech <= SHOWN_SECONDS[-1]) / weights.sum()

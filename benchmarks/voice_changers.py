@@ -82,8 +82,8 @@ def voice_changers(
     parts, kept = folder / "parts", folder / "kept"
     parts.mkdir(parents=True, exist_ok=True)
     if not write_only:
-        measure(page, speech, parts, kept, training_steps, stretches, attackers)
-    board = board_of(parts)
+        measure_methods(page, speech, parts, kept, training_steps, stretches, attackers)
+    board = build_scoreboard(parts)
     for name in ("scoreboard.json", "scoreboard.html", "scoreboard.md"):
         board.save(folder / name)
     if page.pictures is not None:
@@ -94,12 +94,12 @@ def voice_changers(
     page.table(
         f"method | attacker | reached {LEVEL:g} bits within {LONGEST_SECONDS} s | median, s "
         "| mean bits at 10 s | support at 10 s | mean ratio of others, at most",
-        followed_rows(parts),
+        create_evidence_rows(parts),
         keys=2,
     )
 
 
-def measure(
+def measure_methods(
     page: Page, speech: Path, parts: Path, kept: Path, training_steps: int, stretches: int,
     attackers: tuple[str, ...],
 ) -> None:  # fmt: skip
@@ -113,7 +113,7 @@ def measure(
         training=TrainingPlan(Length(training_steps), draws, FineTuning(bfloat16=True)),
     )  # fmt: skip
 
-    def once(part: str, make: Callable[[], object]) -> None:
+    def measure_once(part: str, make: Callable[[], object]) -> None:
         path = parts / f"{part}.pickle"
         if not path.exists():
             try:
@@ -123,33 +123,35 @@ def measure(
                 page.note(f"{part}: {error}")
 
     torch.set_num_threads(1)
-    one = replace(config, attackers=("semi-informed",), features=("voice",))
+    semi_informed_config = replace(config, attackers=("semi-informed",), features=("voice",))
     background = [speech / name for name in BACKGROUND]
-    ready = prepare(corpus, one, folder=kept, background=background)
+    ready = prepare(corpus, semi_informed_config, folder=kept, background=background)
     bench = replace(ready.context, measures=())
 
-    def informed(method: str) -> object:
-        some = replace(config, methods=(method,))
-        return try_methods(prepare(corpus, some, folder=kept), on_progress=page.note)
+    def attack_informed(method: str) -> object:
+        method_config = replace(config, methods=(method,))
+        return try_methods(prepare(corpus, method_config, folder=kept), on_progress=page.note)
 
-    def trained(method: str) -> object:
-        asked = replace(ready.config, methods=(CLEAR, method))
-        return try_methods(replace(ready, context=bench, config=asked), on_progress=page.note)
+    def attack_trained(method: str) -> object:
+        pair_config = replace(ready.config, methods=(CLEAR, method))
+        return try_methods(replace(ready, context=bench, config=pair_config), on_progress=page.note)
 
-    def seconds(method: str, attacker: str) -> object:
-        return evidence_over_time(bench, method, get_attacker(attacker))
+    def measure_evidence(method: str, attacker: str) -> object:
+        return measure_evidence_over_time(bench, method, get_attacker(attacker))
 
     trains = "semi-informed" in attackers
     others = [name for name in CHANGERS if name not in (UNCHANGED, *DRAWN)]
     for group in (DRAWN, others):
         for name in group if trains else ():
-            once(f"{name} trained", partial(trained, CHANGERS[name]))
+            measure_once(f"{name} trained", partial(attack_trained, CHANGERS[name]))
         for name in (UNCHANGED, *group):
-            once(f"{name} informed", partial(informed, CHANGERS[name]))
+            measure_once(f"{name} informed", partial(attack_informed, CHANGERS[name]))
     followed = [*product(CHANGERS, INFORMED), *(product(DRAWN, ATTACKERS[2:]) if trains else ())]
     for name, attacker in followed:
         if CHANGERS[name] != CLEAR or attacker == INFORMED[0]:
-            once(f"{name} {attacker} seconds", partial(seconds, CHANGERS[name], attacker))
+            measure_once(
+                f"{name} {attacker} seconds", partial(measure_evidence, CHANGERS[name], attacker)
+            )
 
 
 # ------------------------------------------------------------------------------- evidence over time
@@ -185,14 +187,14 @@ class EvidenceOverTime:
             crossing = FirstCrossing(level)
             for second, bits in enumerate(row, 1):
                 if np.isfinite(bits):
-                    most = self.support[second - 1]
+                    supported = self.support[second - 1]
                     # without evidence, rounding errors alone exceed a support of 0
-                    crossing.update(second, min(bits, most), cut=bits > most + 1e-9)
+                    crossing.update(second, min(bits, supported), cut=bits > supported + 1e-9)
             found.append(crossing.so_far())
         return found
 
 
-def evidence_over_time(
+def measure_evidence_over_time(
     bench: AttackContext, method: str, attacker: ThreatModel, seconds: int = LONGEST_SECONDS
 ) -> EvidenceOverTime:
     """Measure evidence over time, with each judged reader's trials as one stream.
@@ -201,45 +203,45 @@ def evidence_over_time(
         UsageError: without a background for calibration, or without `FEATURE` for the attacker.
         CorpusError: too few readers have enough speech.
     """
-    held = None if bench.background is None else split_background(bench.background)[0]
-    heard_with = bench.get_features(attacker, method)
-    if held is None or FEATURE not in heard_with:
+    calibration = None if bench.background is None else split_background(bench.background)[0]
+    features_by_name = bench.get_features(attacker, method)
+    if calibration is None or FEATURE not in features_by_name:
         raise UsageError(f"evidence over time needs the feature {FEATURE} and background speakers")
-    features = (heard_with[FEATURE],)
+    features = (features_by_name[FEATURE],)
     spec = make(features, bench.extractor.setup)[0].spec
     specs = {spec.name: spec}
     enrolled = bench.extract_own(bench.judged.pieces("enrolment"), attacker, method, features)
-    enrolled |= bench.extract_own(held.pieces("enrolment"), attacker, method, features)
-    spoken = bench.extract_trials(method, features)
-    spoken |= bench.extract_own(held.pieces("trials"), attacker, method, features)
+    enrolled |= bench.extract_own(calibration.pieces("enrolment"), attacker, method, features)
+    trials = bench.extract_trials(method, features)
+    trials |= bench.extract_own(calibration.pieces("trials"), attacker, method, features)
     names, templates, streams, judged = [], [], list[SessionFrames](), 0
-    for place, reader in enumerate((*bench.judged.everybody, *held.everybody)):
+    for index, reader in enumerate((*bench.judged.everybody, *calibration.everybody)):
         segments = collect_segments(reader, enrolled, specs)
-        stream = join_speech(reader.trials, spoken, specs)
+        stream = join_speech(reader.trials, trials, specs)
         if segments is not None and stream is not None:
             names.append(reader.name)
             count = bench.amounts.least_segments
             templates.append(segments[spec.name][:count].sum(axis=0))
             streams.append(stream[spec.name])
-            judged += place < len(bench.judged)
+            judged += index < len(bench.judged)
     if judged < 2 or len(names) - judged < 2:
         raise CorpusError("too few readers have enough speech to calibrate evidence")
-    way = spec.kind.similarity()
-    prepared = way.prepare(np.stack(templates))
+    similarity = spec.kind.similarity()
+    prepared = similarity.prepare(np.stack(templates))
     bits = np.full((judged, seconds), np.nan)
     support, others = np.zeros(seconds), np.full((seconds, judged, judged - 1), np.nan)
-    known: list[FloatArray] = []
+    coefficients: list[FloatArray] = []
     for second in range(1, seconds + 1):
-        most = units_of(second)
-        long = np.array([each.length >= most for each in streams])
-        totals = np.stack([each.total(0, min(most, each.length)) for each in streams])
-        z = _normalised(way.score_each(prepared, totals), judged)
-        if long[judged:].sum() >= _FOLDS or not known:
-            known, support[second - 1] = _fitted(z, long)
+        units = units_of(second)
+        is_long_enough = np.array([each.length >= units for each in streams])
+        totals = np.stack([each.total(0, min(units, each.length)) for each in streams])
+        z = _normalise(similarity.score_each(prepared, totals), judged)
+        if is_long_enough[judged:].sum() >= _FOLDS or not coefficients:
+            coefficients, support[second - 1] = _fit(z, is_long_enough)
         else:
             support[second - 1] = support[second - 2]
-        for r in np.flatnonzero(long[:judged]):
-            a, b = known[r]
+        for r in np.flatnonzero(is_long_enough[:judged]):
+            a, b = coefficients[r]
             found = log2_ratios(z[r][None], a, np.array([b]))
             bits[r, second - 1] = found[r]
             others[second - 1, r] = np.exp2(np.delete(found[:judged], r))
@@ -247,59 +249,59 @@ def evidence_over_time(
     return EvidenceOverTime(tuple(names[:judged]), bits, support, flat)
 
 
-def _normalised(scores: FloatArray, judged: int) -> FloatArray:
+def _normalise(scores: FloatArray, judged: int) -> FloatArray:
     """Subtract each stream's mean score against background templates, divide by spread: (R, R).
 
     The mean excludes the stream's own template and the scored template.
     """
     own = np.eye(len(scores), dtype=bool)
     cohort = scores[:, judged:]
-    mine = own[:, judged:]
-    spread = float(cohort[judged:][~mine[judged:]].std())
+    own_cohort = own[:, judged:]
+    spread = float(cohort[judged:][~own_cohort[judged:]].std())
     if not spread:
         return np.zeros_like(scores)
     size = cohort.shape[1]
-    total = np.where(mine, 0.0, cohort).sum(axis=1)
-    mean = np.repeat((total / (size - mine.sum(axis=1)))[:, None], len(scores), axis=1)
-    left = size - mine.sum(axis=1)[:, None] - ~mine
-    mean[:, judged:] = np.where(mine, mean[:, judged:], (total[:, None] - cohort) / left)
+    total = np.where(own_cohort, 0.0, cohort).sum(axis=1)
+    mean = np.repeat((total / (size - own_cohort.sum(axis=1)))[:, None], len(scores), axis=1)
+    left = size - own_cohort.sum(axis=1)[:, None] - ~own_cohort
+    mean[:, judged:] = np.where(own_cohort, mean[:, judged:], (total[:, None] - cohort) / left)
     return np.asarray((scores - mean) / spread)
 
 
-def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
+def _fit(z: FloatArray, is_long_enough: np.ndarray) -> tuple[list[FloatArray], float]:
     """Fit each reader's coefficients without the reader's fold; also return the support (ELUB)."""
     people = len(z)
     fold: IntArray = np.arange(people) % _FOLDS
     tester, owner = (each.ravel() for each in np.indices(z.shape))
-    known: list[FloatArray] = [np.zeros(2)] * people
+    coefficients: list[FloatArray] = [np.zeros(2)] * people
     left_out = np.full(z.shape, np.nan)
     for k in range(_FOLDS):
         inside = fold != k
-        some = (inside & long)[tester] & inside[owner]
+        some = (inside & is_long_enough)[tester] & inside[owner]
         pairs = ScorePairs(tester[some], owner[some])
         fit = fit_each(TemplateComparisons(z.ravel()[some, None], pairs))[0]
         for r in np.flatnonzero(fold == k):
-            known[r] = fit
+            coefficients[r] = fit
             left_out[r] = log2_ratios(z[r][None], fit[0], fit[1:])
-    there = long[tester]
+    is_long = is_long_enough[tester]
     comparisons = TemplateComparisons(
-        z.ravel()[there, None], ScorePairs(tester[there], owner[there])
+        z.ravel()[is_long, None], ScorePairs(tester[is_long], owner[is_long])
     )
-    weights, bits, mated = comparisons.weights(), left_out.ravel()[there], comparisons.mated
-    most = supported_bits(
+    weights, bits, mated = comparisons.weights(), left_out.ravel()[is_long], comparisons.mated
+    support_bits = supported_bits(
         bits[mated], bits[~mated], weights[mated], weights[~mated], int(mated.sum()),
         pair_count(comparisons), comparisons.select(~mated),
     )[0]  # fmt: skip
-    return known, most
+    return coefficients, support_bits
 
 
 # ------------------------------------------------------------------------------------------- tables
 
 
-def followed_rows(parts: Path) -> Iterator[list[str]]:
+def create_evidence_rows(parts: Path) -> Iterator[list[str]]:
     """Yield a row per method and attacker with evidence over time."""
     for name, attacker in product(CHANGERS, ATTACKERS):
-        found: EvidenceOverTime | None = _part(parts, f"{name} {attacker} seconds")
+        found: EvidenceOverTime | None = load_part(parts, f"{name} {attacker} seconds")
         if found is not None:
             crossings, at = found.crossings(LEVEL), 9
             median = median_seconds(crossings)
@@ -314,15 +316,15 @@ def followed_rows(parts: Path) -> Iterator[list[str]]:
             ]
 
 
-def board_of(parts: Path) -> Scoreboard:
+def build_scoreboard(parts: Path) -> Scoreboard:
     """Build the scoreboard of all measurements."""
     rows = []
     for name, method in CHANGERS.items():
-        found = _part(parts, f"{name} informed")
+        found = load_part(parts, f"{name} informed")
         if found is None:
             continue
-        row = ScoreRow.from_results(found, method, name, how_of(method))
-        trained = _part(parts, f"{name} trained")
+        row = ScoreRow.from_results(found, method, name, format_command(method))
+        trained = load_part(parts, f"{name} trained")
         if trained is not None:
             own = ScoreRow.from_results(trained, method)
             row = replace(
@@ -336,7 +338,7 @@ def board_of(parts: Path) -> Scoreboard:
         seconds: dict[str, float | None] = {}
         supported = True
         for attacker in ATTACKERS:
-            followed = _part(parts, f"{name} {attacker} seconds")
+            followed = load_part(parts, f"{name} {attacker} seconds")
             if followed is not None:
                 crossings = followed.crossings(LEVEL)
                 seconds[attacker] = median_seconds(crossings)
@@ -346,7 +348,7 @@ def board_of(parts: Path) -> Scoreboard:
             seconds = {}  # no crossing shows nothing if 6 bits are not supported
         rows.append(replace(row, seconds=seconds))
     tried = {attacker for row in rows for attacker in row.bits}
-    looked = sum("semi-informed" in row.bits for row in rows)
+    attacked = sum("semi-informed" in row.bits for row in rows)
     first = rows[0]
     about = (
         f"Measured with {__version__} on {first.speakers} readers of LibriSpeech's "
@@ -358,18 +360,18 @@ def board_of(parts: Path) -> Scoreboard:
         "the shipped rank model of clear speech: who weighs them on speech through the "
         "program learns a little more. Semi-informed ones recognise voice alone, by a network "
         "that was trained for 60 steps: where phones tell more, another attacker's figure is "
-        f"the larger. They were tried on {looked} of the {len(rows) - 1} methods.",
+        f"the larger. They were tried on {attacked} of the {len(rows) - 1} methods.",
     )
     return Scoreboard(tuple(rows), about)
 
 
-def how_of(method: str) -> str:
+def format_command(method: str) -> str:
     """Return the command line of a method."""
     command = method.removeprefix("command:")
-    asked = command if command != method else f"monitor protect --method {method}"
-    return NO_METHOD if method == CLEAR else asked
+    command_line = command if command != method else f"monitor protect --method {method}"
+    return NO_METHOD if method == CLEAR else command_line
 
 
-def _part(parts: Path, name: str) -> Any:
+def load_part(parts: Path, name: str) -> Any:
     path = parts / f"{name}.pickle"
     return pickle.loads(path.read_bytes()) if path.exists() else None

@@ -13,10 +13,10 @@ import soundfile
 from matplotlib.figure import Figure
 
 from benchmarks.by_length import HEADS as HEADS_BY_LENGTH
-from benchmarks.by_length import keep, measure, rows_of
+from benchmarks.by_length import create_length_rows, measure_streams, write_figures
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES
-from benchmarks.truth import Judged, costs, others_of, share_exceeding
+from benchmarks.truth import StreamBits, compute_impostor_shares, format_costs, list_impostors
 from monitor import Monitor
 from monitor.corpus import find
 from monitor.jobs import cores
@@ -61,14 +61,14 @@ def world(
     --starts streams per person: all readers or --readers, and people at their own microphones.
     """
     if by_length:
-        found = measure(speech, voices, readers=readers, starts=starts, jobs=jobs)
-        keep(found, frames)
-        page.table(HEADS_BY_LENGTH, rows_of(found), keys=2, under="The first seconds")
+        found = measure_streams(speech, voices, readers=readers, starts=starts, jobs=jobs)
+        write_figures(found, frames)
+        page.table(HEADS_BY_LENGTH, create_length_rows(found), keys=2, under="The first seconds")
         return
     population = Population.reference()
     hear_world(speech, voices, frames, FEATURES, jobs, GROUPS)
     hear_world(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
-    effects = {each: effects_in(population, each) for each in (FEATURES, UNVOICED, ("voice",))}
+    effects = {each: find_effects(population, each) for each in (FEATURES, UNVOICED, ("voice",))}
 
     def row(
         title: str, group: str, first: str, second: str, lengths: tuple[float, float]
@@ -76,43 +76,45 @@ def world(
         features = UNVOICED if second == "whisper" else FEATURES
         enrolled = HeardGroup.read(frames, f"{group}-0", first, features)
         streams = HeardGroup.read(frames, f"{group}-1", second, features)
-        made = compare(title, population, enrolled, streams, features, lengths)
-        lines.append(judged_of(made, effects[features]))
-        bare = compare(title, population, enrolled, streams, ("voice",), lengths)
-        voice = judged_of(bare, effects["voice",])
+        comparisons = compare(title, population, enrolled, streams, features, lengths)
+        bits_of_rows.append(compute_bits(comparisons, effects[features]))
+        voice_comparisons = compare(title, population, enrolled, streams, ("voice",), lengths)
+        voice = compute_bits(voice_comparisons, effects["voice",])
         first_of = f"{100 * voice.weights @ (voice.bits.argmax(axis=1) == voice.own):.0f} %"
-        return [*figures(lines[-1]), f"{first_of}, {voice.weights @ voice.mated:.1f}"]
+        return [*create_cells(bits_of_rows[-1]), f"{first_of}, {voice.weights @ voice.mated:.1f}"]
 
-    lines = list[Judged]()
+    bits_of_rows = list[StreamBits]()
     own = (OWN_SECONDS, OWN_SECONDS)
     rows = [("readers", *pair, (TEMPLATE_SECONDS, TEST_SECONDS)) for pair in ROWS]
     rows += [("judge", *pair, own) for pair in pairs("judge")]
     for group, lengths in (("readers", (TEMPLATE_SECONDS, TEST_SECONDS)), ("judge", own)):
         rows += [(group, first, name, lengths) for name in UNFITTED for first in ("clean", name)]
 
-    def told() -> Iterator[list[str]]:
+    def create_rows() -> Iterator[list[str]]:
         for group, first, second, lengths in rows:
             title = f"{'own microphones, ' if group == 'judge' else ''}{first}, {second}"
             yield [title, *row(title, group, first, second, lengths)]
 
-    page.table(f"templates, streams | {HEADS} | voice alone: first, bits", told())
-    page.picture("world-truth.svg", partial(picture, exceeded(lines)), (6.2, 7.0))
+    page.table(f"templates, streams | {HEADS} | voice alone: first, bits", create_rows())
+    page.picture(
+        "world-truth.svg", partial(draw_picture, compute_exceeding(bits_of_rows)), (6.2, 7.0)
+    )
     page.table(
         "streams under a condition | how many | others above the threshold for 5 % "
         "| speaker enrolled: said so | not enrolled: said to be",
-        (alarms(speech, population, name) for name in GROUPS["readers-1"]),
+        (create_alarm_row(speech, population, name) for name in GROUPS["readers-1"]),
         under="Alarms",
     )
-    enrolled = read_aloud(speech, population, jobs)
+    enrolled = enrol_other_chapters(speech, population, jobs)
     page.table(
         "streams under a condition | how many | speech found | pitch in | bits of 10 s | first "
         "| told that it is no safety | figures that differ",
-        (told_of(speech, enrolled, name) for name in (*GROUPS["readers-1"], *UNFITTED)),
+        (create_monitor_row(speech, enrolled, name) for name in (*GROUPS["readers-1"], *UNFITTED)),
         under="What the monitor says",
     )
 
 
-def effects_in(population: Population, features: tuple[str, ...]) -> ConditionEffects | None:
+def find_effects(population: Population, features: tuple[str, ...]) -> ConditionEffects | None:
     """Return the effects of conditions that a population's rank model contains."""
     model = population.rank_models.find(features, "cross")
     assert model is not None
@@ -120,56 +122,63 @@ def effects_in(population: Population, features: tuple[str, ...]) -> ConditionEf
     return model.evidence.conditions
 
 
-def judged_of(made: Comparisons, effects: ConditionEffects | None) -> Judged:
+def compute_bits(comparisons: Comparisons, effects: ConditionEffects | None) -> StreamBits:
     """Compute the reported bits and their support."""
-    bits, support = made.intercept + made.parts.sum(axis=1), np.array(made.support)
+    bits = comparisons.intercept + comparisons.parts.sum(axis=1)
+    support = np.array(comparisons.support)
     if effects is not None:
-        shift, slope, most = effects.at_template(made.template_seconds).evaluate_at(made.unlike)
-        bits = made.intercept + (made.parts * np.moveaxis(slope, -1, 1)).sum(axis=1)
-        bits = bits + max(-made.intercept, 0.0) * shift
-        support = np.minimum(support, most)
+        shift, slope, most_support = effects.at_template(comparisons.template_seconds).evaluate_at(
+            comparisons.unlike
+        )
+        bits = comparisons.intercept + (comparisons.parts * np.moveaxis(slope, -1, 1)).sum(axis=1)
+        bits = bits + max(-comparisons.intercept, 0.0) * shift
+        support = np.minimum(support, most_support)
     bits, support = with_misses(bits), np.broadcast_to(support, bits.shape)
-    return Judged(made.title, bits, made.own, made.tester, support, made.owner)
+    return StreamBits(
+        comparisons.title, bits, comparisons.own, comparisons.tester, support, comparisons.owner
+    )
 
 
-def figures(judged: Judged) -> list[str]:
+def create_cells(streams: StreamBits) -> list[str]:
     """Return the cells of a row."""
-    others, weight, _, _ = others_of(judged)
-    mated, own = judged.mated, judged.weights
-    first = judged.bits.argmax(axis=1) == judged.own
-    cut = mated >= judged.support[np.arange(len(own)), judged.own] - 1e-9
+    others, weight, _, _ = list_impostors(streams)
+    mated, own = streams.mated, streams.weights
+    first = streams.bits.argmax(axis=1) == streams.own
+    is_limited = mated >= streams.support[np.arange(len(own)), streams.own] - 1e-9
     return [
-        f"{judged.owner.size}, {np.unique(judged.speaker).size}",
+        f"{streams.owner.size}, {np.unique(streams.speaker).size}",
         f"{100 * own @ first:.0f} %",
         f"{own @ mated:.1f}",
-        f"{100 * own @ cut:.0f} %",
-        costs(mated, others, own, weight),
+        f"{100 * own @ is_limited:.0f} %",
+        format_costs(mated, others, own, weight),
         f"{weight @ np.exp2(others) / weight.sum():.2f}",
     ]
 
 
-def alarms(speech: Path, population: Population, name: str) -> list[str]:
+def create_alarm_row(speech: Path, population: Population, name: str) -> list[str]:
     """Return a row on streams in a condition with clean templates, speaker enrolled and not."""
     limit = false_alarms(
         population.rank_models, FEATURES, "cross", "evidence_bits", SHARE, HORIZON,
         headline="evidence",
     )  # fmt: skip
     change = conditions(speech)[name]
-    crossed, said = list[FloatArray](), ([], [])  # type: ignore[var-annotated]
+    crossed, enrolled_flags = list[FloatArray](), ([], [])  # type: ignore[var-annotated]
     for number, (reader, sound) in enumerate(reader_sounds(speech, 1)):
-        heard = np.asarray(change(sound, number), np.float32)
-        for there, told in zip((population, population.without(reader)), said, strict=True):
-            readings = list(Monitor(there, FEATURES).stream(heard, rate=RATE))
-            told.append((readings[-1].enrolled or 0.0) >= 0.5)
-            if there is not population:
-                late = [r.ratios for r in readings if r.speech >= LEAST_SPEECH]
-                most = np.max([ratios for ratios in late if ratios is not None], axis=0)
-                crossed.append(most > limit.bits)
-    own, strangers = (f"{100 * np.mean(told):.0f} %" for told in said)
-    return [name, str(len(crossed)), f"{100 * np.mean(crossed):.1f} %", own, strangers]
+        degraded = np.asarray(change(sound, number), np.float32)
+        for people, is_enrolled in zip(
+            (population, population.without(reader)), enrolled_flags, strict=True
+        ):
+            readings = list(Monitor(people, FEATURES).stream(degraded, rate=RATE))
+            is_enrolled.append((readings[-1].enrolled or 0.0) >= 0.5)
+            if people is not population:
+                late_ratios = [r.ratios for r in readings if r.speech >= LEAST_SPEECH]
+                maximum = np.max([ratios for ratios in late_ratios if ratios is not None], axis=0)
+                crossed.append(maximum > limit.bits)
+    own, not_enrolled = (f"{100 * np.mean(is_enrolled):.0f} %" for is_enrolled in enrolled_flags)
+    return [name, str(len(crossed)), f"{100 * np.mean(crossed):.1f} %", own, not_enrolled]
 
 
-def read_aloud(speech: Path, population: Population, jobs: int) -> Population:
+def enrol_other_chapters(speech: Path, population: Population, jobs: int) -> Population:
     """Enrol readers from another chapter than the streams', as `monitor enrol` does."""
     with TemporaryDirectory() as folder:
         for name, sound in reader_sounds(speech, 0):
@@ -177,27 +186,27 @@ def read_aloud(speech: Path, population: Population, jobs: int) -> Population:
             path.parent.mkdir()
             soundfile.write(path, sound, RATE)
         corpus = find(Path(folder))
-        made = enrol(corpus, features=FEATURES, seconds=TEMPLATE_SECONDS, jobs=jobs).population
+        enrolled = enrol(corpus, features=FEATURES, seconds=TEMPLATE_SECONDS, jobs=jobs).population
     return Population(
-        *(made.speakers, made.offsets, made.features, population.rank_models),
+        *(enrolled.speakers, enrolled.offsets, enrolled.features, population.rank_models),
         about="",
         cohort=population.cohort,
     )
 
 
-def told_of(speech: Path, population: Population, name: str) -> list[str]:
+def create_monitor_row(speech: Path, population: Population, name: str) -> list[str]:
     """Return a row on streams in a condition with clean templates, each reader watched."""
     change, rows, figures = conditions(speech)[name], list[tuple[float, ...]](), Counter[str]()
     for number, (reader, sound) in enumerate(reader_sounds(speech, 1)):
         monitor = Monitor(population, FEATURES, reader)
-        heard = np.asarray(change(sound, number), np.float32)
-        readings = list(monitor.stream(heard, rate=RATE))
+        degraded = np.asarray(change(sound, number), np.float32)
+        readings = list(monitor.stream(degraded, rate=RATE))
         long = next(each for each in readings if each.speech >= TEST_SECONDS)
         last = readings[-1]
         share = last.speech / last.seconds, last.features["f0"].usable / last.speech
-        told = [n for n in monitor.noticed if n.kind in ("conditions differ", "poor sound")]
-        figures.update({figure for notice in told for figure in notice.fields["figures"]})
-        rows.append((*share, long.bits or 0.0, long.top[0][0] == reader, bool(told)))
+        warnings = [n for n in monitor.noticed if n.kind in ("conditions differ", "poor sound")]
+        figures.update({figure for notice in warnings for figure in notice.fields["figures"]})
+        rows.append((*share, long.bits or 0.0, long.top[0][0] == reader, bool(warnings)))
     found, voiced, bits, first, warned = np.mean(rows, axis=0)
     return [
         name,
@@ -211,18 +220,18 @@ def told_of(speech: Path, population: Population, name: str) -> list[str]:
     ]
 
 
-def exceeded(lines: Sequence[Judged]) -> dict[str, FloatArray]:
+def compute_exceeding(lines: Sequence[StreamBits]) -> dict[str, FloatArray]:
     """Return each row's fractions of mated and impostor scores that reach `STEPS`: (2, 53)."""
     return {
-        judged.title: np.array([
-            calibrated.exceeding(judged.mated, judged.weights, STEPS),
-            share_exceeding(judged, STEPS),
+        streams.title: np.array([
+            calibrated.exceeding(streams.mated, streams.weights, STEPS),
+            compute_impostor_shares(streams, STEPS),
         ])
-        for judged in lines
+        for streams in lines
     }  # fmt: skip
 
 
-def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
+def draw_picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
     """Plot five rows, and print a table of all."""
     figure.set_layout_engine("constrained")
     grid = figure.subplots(3, 2, sharex=True, sharey=True).flatten()
@@ -247,7 +256,12 @@ def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
     panels[3].tick_params(labelbottom=True)  # no panel below
     last.set_axis_off()
     last.text(
-        -0.05, 1, "\n".join(table_of(shares)), transform=last.transAxes, va="top", fontsize=9.5
+        -0.05,
+        1,
+        "\n".join(create_text_table(shares)),
+        transform=last.transAxes,
+        va="top",
+        fontsize=9.5,
     )
     kept = sum(bool((others <= allowed + 1e-6).all()) for _, others in shares.values())
     title = f"In {kept} of {len(shares)} rows, at most 2^-k of other people show k bits"
@@ -256,17 +270,17 @@ def picture(shares: Mapping[str, FloatArray], figure: Figure) -> None:
     figure.supylabel("share of comparisons, %", fontsize=10)
 
 
-def table_of(shares: Mapping[str, FloatArray]) -> Iterator[str]:
+def create_text_table(shares: Mapping[str, FloatArray]) -> Iterator[str]:
     """Yield a table: the largest fraction of other people, and the smallest of the right person."""
     groups: dict[str, list[FloatArray]] = {}
     for title, each in shares.items():
         name = "own microphones" if title.startswith("own") else "simulated"
         unfitted = any(condition in title for condition in UNFITTED)
         groups.setdefault(f"{name}, nothing fitted" if unfitted else name, []).append(each)
-    place = int(np.searchsorted(STEPS, LEVEL))
+    level_index = int(np.searchsorted(STEPS, LEVEL))
     yield f"With {LEVEL:g} bits or more ({100 * 2**-LEVEL:.1f} % allowed):"
     for name, rows in groups.items():
         (mated, _), (_, others) = np.min(rows, axis=0), np.max(rows, axis=0)
         yield f"\n{name} ({len(rows)} rows)"
-        yield f"  others: at most {100 * others[place]:.1f} %"
-        yield f"  the right person: at least {100 * mated[place]:.0f} %"
+        yield f"  others: at most {100 * others[level_index]:.1f} %"
+        yield f"  the right person: at least {100 * mated[level_index]:.0f} %"

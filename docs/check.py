@@ -139,9 +139,9 @@ def find_old_words() -> Iterator[tuple[str, str]]:
 
 def find_unknown_benchmarks(path: Path) -> Iterator[str]:
     """Yield benchmarks that are not there, and options that they do not have."""
-    from benchmarks.page import declared
+    from benchmarks.page import find_benchmarks
 
-    known = declared()
+    known = find_benchmarks()
     text = read(path).replace("\\\n", " ")
     for name, words in re.findall(r"python -m benchmarks ([a-z]\w*)([^`\n#]*)", text):
         if name not in known:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.systems import QUERY, REFERENCE, excerpts
-from benchmarks.usc_privacy import enrolled_matrix, over_readers, rank_tests
+from benchmarks.systems import QUERY, REFERENCE, select_excerpts
+from benchmarks.usc_privacy import estimate_ratio, score_enrolled, score_rank_tests
 from monitor.lab.evaluation import EvaluationSettings, evaluate
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
@@ -24,7 +24,7 @@ def voices(spread, seed, centres=None):
 
 def mean_ranks(queries, references, tests=100):
     found = evaluate(
-        rank_tests(queries, references, tests),
+        score_rank_tests(queries, references, tests),
         settings=EvaluationSettings(only=("anonymity",), replicates=0),
     )
     return found.figures["anonymity.mean_rank_p50"], found.figures["anonymity.mean_rank_p1"]
@@ -51,9 +51,9 @@ def test_more_spread_hides_more_and_more_enrolled_hides_less():
             .value
         )
 
-    close, far = (rank_tests(voices(s, 1), voices(s, 2), 50) for s in (0.8, 2.5))
+    close, far = (score_rank_tests(voices(s, 1), voices(s, 2), 50) for s in (0.8, 2.5))
     assert bits(close) > bits(far) + 0.5
-    assert bits(enrolled_matrix(voices(2.5, 1), voices(2.5, 2))) > bits(far)
+    assert bits(score_enrolled(voices(2.5, 1), voices(2.5, 2))) > bits(far)
 
 
 def test_limits_over_readers_hold_the_truth_as_often_as_they_say():
@@ -61,7 +61,7 @@ def test_limits_over_readers_hold_the_truth_as_often_as_they_say():
     held = 0
     for _ in range(200):
         readers = generator.normal(0.5, 0.1, 20)
-        found = over_readers(
+        found = estimate_ratio(
             (str(who), float(value + generator.normal(0, 0.05)), 1.0)
             for who, value in enumerate(readers)
             for _ in range(4)
@@ -73,7 +73,7 @@ def test_limits_over_readers_hold_the_truth_as_often_as_they_say():
 
 @pytest.fixture
 def chosen(shared):
-    return excerpts(shared / "speech" / "dev-clean", 4)
+    return select_excerpts(shared / "speech" / "dev-clean", 4)
 
 
 def test_no_query_is_of_a_chapter_that_is_a_reference(chosen):

@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.systems import CODEC, QUERY, REFERENCE, Excerpt, change
-from benchmarks.usc_codes import Stream, counted, features, learnt, trained
+from benchmarks.systems import CODEC, QUERY, REFERENCE, Excerpt, apply_system
+from benchmarks.usc_codes import (
+    Stream,
+    compute_features,
+    fit_projection,
+    score_counts,
+    score_trained,
+)
 from monitor.lab.evaluation import EvaluationSettings, evaluate
 from monitor.networks.layers import RATE
 from monitor.networks.usc import shipped_codec
@@ -30,7 +36,7 @@ def sound() -> np.ndarray:
 
 
 def test_more_codebooks_take_more_bits_and_say_something_else(sound):
-    one, two = (change(f"{CODEC}:{books}", sound, "a", "ann") for books in (1, 2))
+    one, two = (apply_system(f"{CODEC}:{books}", sound, "a", "ann") for books in (1, 2))
     assert one[0].shape == two[0].shape == sound.shape
     assert one[1] == pytest.approx(np.log2(shipped_codec().books.size) * len(sound) / 640)
     assert two[1] == pytest.approx(2 * one[1])
@@ -71,10 +77,12 @@ def test_readers_with_codes_of_their_own_are_told_and_others_are_not(file, attac
     def learns(apart, count=1):
         chosen, codes = tried(2, apart)
         if attacker == "counts":
-            return bits(counted(chosen, codes, codes, SIZE, count))
+            return bits(score_counts(chosen, codes, codes, SIZE, count))
         rows, whose = drawn(apart, 1)
-        turn = learnt(np.stack([features(stream, each) for each in rows]), whose)
-        return bits(trained(chosen, codes, codes, turn, stream, count))
+        normalisation = fit_projection(
+            np.stack([compute_features(stream, each) for each in rows]), whose
+        )
+        return bits(score_trained(chosen, codes, codes, normalisation, stream, count))
 
     assert learns(0.0) < 0.3
     assert learns(0.3) > 1.0

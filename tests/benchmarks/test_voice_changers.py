@@ -7,14 +7,14 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra training")
 
-from benchmarks.voice_changers import EvidenceOverTime, _fitted, _normalised
+from benchmarks.voice_changers import EvidenceOverTime, _fit, _normalise
 
 PEOPLE, JUDGED = 40, 12
 
 
 def test_no_mean_knows_the_own_template_nor_the_one_that_is_scored():
     scores = np.random.default_rng(0).normal(size=(6, 6))
-    z = _normalised(scores, 2)
+    z = _normalise(scores, 2)
     cohort = scores[:, 2:]
     spread = cohort[2:][~np.eye(4, dtype=bool)].std()
     assert z[0, 1] == pytest.approx((scores[0, 1] - cohort[0].mean()) / spread)
@@ -29,7 +29,7 @@ def test_no_mean_knows_the_own_template_nor_the_one_that_is_scored():
 def test_ratios_of_other_people_are_one_on_average_at_most():
     generator = np.random.default_rng(1)
     z = generator.normal(size=(PEOPLE, PEOPLE)) + 3.5 * np.eye(PEOPLE)
-    known, support = _fitted(z, np.ones(PEOPLE, bool))
+    known, support = _fit(z, np.ones(PEOPLE, bool))
     assert len(known) == PEOPLE
     assert 4 < support <= np.log2(1 + PEOPLE * (PEOPLE - 1) / 2)
     bits = np.array([(a + b * z[r]) / np.log(2) for r, (a, b) in enumerate(known)])

@@ -10,7 +10,7 @@ import webrtcvad
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.channels import NOT_TO_BE_MIXED, ORDINARY, RATE, Two, turns
+from benchmarks.channels import NOT_TO_BE_MIXED, ORDINARY, RATE, ReaderPair, alternate
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor, Mixer, Resampler, VoiceActivity
 from monitor.features.f0 import F0
@@ -262,7 +262,7 @@ def noticed(stereo, cuts=(), rate=RATE):
 @pytest.mark.parametrize("name", [each for each in NOT_TO_BE_MIXED if "12 dB below" not in each])
 def test_what_should_not_be_mixed_is_noticed(name, readers):
     kind, how = NOT_TO_BE_MIXED[name]
-    ((tick, notice),) = noticed(how(Two(*readers, np.random.default_rng(0))))  # type: ignore[call-arg]
+    ((tick, notice),) = noticed(how(ReaderPair(*readers, np.random.default_rng(0))))  # type: ignore[call-arg]
     assert notice.kind == kind
     assert "--channel" in notice.text
     assert tick <= 3000
@@ -270,10 +270,10 @@ def test_what_should_not_be_mixed_is_noticed(name, readers):
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_stereo_is_not_noticed(name, readers):
-    assert noticed(ORDINARY[name](Two(*readers, np.random.default_rng(0)))) == []  # type: ignore[call-arg]
+    assert noticed(ORDINARY[name](ReaderPair(*readers, np.random.default_rng(0)))) == []  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("cuts", [(1,), (40_000, 40_001), tuple(range(777, 640_000, 777))])
 def test_channels_are_compared_for_any_cutting(cuts, readers):
-    call = turns(Two(*readers, np.random.default_rng(0)))  # type: ignore[call-arg]
+    call = alternate(ReaderPair(*readers, np.random.default_rng(0)))  # type: ignore[call-arg]
     assert noticed(call, cuts) == noticed(call)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.scale import population_of, second_of
+from benchmarks.scale import create_population, draw_second
 from monitor.errors import StoreError
 from monitor.maths import rank_models
 from monitor.maths.scores import unit_vectors
@@ -30,7 +30,7 @@ BITS = 1e-5
 @pytest.fixture(scope="module")
 def crowd() -> Population:
     """Some people of whom two are the same to the last bit, and some nearly."""
-    people = population_of(400).only(["voice"])
+    people = create_population(400).only(["voice"])
     slices = people.features["voice"].slices.copy()
     slices[6 * 30 : 6 * 31] = slices[6 * 29 : 6 * 30]
     for place in range(31, 60):
@@ -67,7 +67,7 @@ def test_ranks_and_the_order_of_the_best_are_exact_and_figures_close(stores, wat
     slices = stores[0].features["voice"].slices
     generator = np.random.default_rng(1)
     for second in range(24):
-        block = second_of(stores[0], second)
+        block = draw_second(stores[0], second)
         if second % 3 == 2:  # of the one whom many are like
             voice = slices[6 * 29].astype(np.float32) / 3
             voice = unit_vectors(voice + generator.normal(0, 1, voice.size))
@@ -151,14 +151,14 @@ def test_templates_that_are_none_any_more_are_refused_at_a_reading(crowd, tmp_pa
         file.write(np.full(matrix.shape, made, "<f4").tobytes())
     assert len(data) == path.stat().st_size
     for second in range(2):
-        monitor.push(second_of(crowd, second))
+        monitor.push(draw_second(crowd, second))
     with pytest.raises(StoreError, match="the store changed"):
-        monitor.push(second_of(crowd, 2))
+        monitor.push(draw_second(crowd, 2))
 
 
 def test_several_moments_are_weighed_as_each_alone(stores, monkeypatch):
     plain, _ = stores
-    whole = [second_of(plain, second) for second in range(9)]
+    whole = [draw_second(plain, second) for second in range(9)]
     found = []
     for most in (1 << 22, 2 * 400):
         monkeypatch.setattr(attacker, "_BATCH", most)

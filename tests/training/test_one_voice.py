@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from benchmarks.one_voice import by_turns, level, play
+from benchmarks.one_voice import alternate, make_music, measure_level
 from monitor.corpus import find
 from monitor.features.registry import make
 from monitor.sources.frames import FramesFile, Header, write_frames
@@ -101,13 +101,13 @@ def test_real_takes(shared):
         for name in ("1272/128104.opus", "174/50561.opus")
     )
     rng = np.random.default_rng(0)
-    other, music = other * level(own) / level(other), play(own.size, rng)
+    other, music = other * measure_level(own) / measure_level(other), make_music(own.size, rng)
     takes = {
         "alone": own,
         "in turn": np.concatenate([own[: 11 * RATE], other[11 * RATE :]]),
-        "by turns": by_turns(own, other, rng),
+        "by turns": alternate(own, other, rng),
         "at once": own + other,
-        "music": own + music * level(own) / level(music),
+        "music": own + music * measure_level(own) / measure_level(music),
     }
     notes = {}
     for name, sound in takes.items():

@@ -119,13 +119,13 @@ def test_meand_among_more_is_that_of_more_candidates():
 def test_the_published_curves_are_bracketed():
     """Fitted up to 220 and up to 1 020 of Common Voice's speakers, asked for 21 920."""
     pytest.importorskip("legal_eval", reason="needs the extra peers")
-    from benchmarks.coverage import LARGEST, extrapolated, held, published
+    from benchmarks.coverage import LARGEST, extrapolate, is_within, load_published_curves
 
-    curves = published()
+    curves = load_published_curves()
     assert len(curves) == 13
-    said = {upto: {name: extrapolated(curve, upto) for name, curve in curves.items()}
+    said = {upto: {name: extrapolate(curve, upto) for name, curve in curves.items()}
             for upto in (220, 1020)}  # fmt: skip
-    holds = {upto: [held(each, curves[name][LARGEST]) for name, each in every.items()]
+    holds = {upto: [is_within(each, curves[name][LARGEST]) for name, each in every.items()]
              for upto, every in said.items()}  # fmt: skip
     assert {upto: sum(each) for upto, each in holds.items()} == {220: 12, 1020: 11}
     for each, true in ((said[upto][name], curve[LARGEST])

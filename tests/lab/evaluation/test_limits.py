@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from benchmarks.coverage import EVIDENCE, Design, measured
+from benchmarks.coverage import EVIDENCE, Design, measure_coverage
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList
 from monitor.lab.evaluation.document import Evaluation
 from monitor.lab.evaluation.evaluating import evaluate
@@ -159,7 +159,7 @@ def test_a_list_is_left_without_nobody_it_needs():
 @pytest.mark.parametrize("evidence", ["none", "strong"])
 def test_limits_hold_the_truth_of_simulated_speakers(evidence):
     """Where percentiles hold it least; fails below what 88 % give in 999 of 1000 runs."""
-    found = measured(30, 8, evidence, studies=24, seed=5)
+    found = measure_coverage(30, 8, evidence, studies=24, seed=5)
     least = stats.binom.ppf(1e-3, 24, 0.88) / 24
     for key, share in found["held"].items():
         if found["shown"][key] > 0.9:
