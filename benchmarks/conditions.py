@@ -20,10 +20,10 @@ from recipes.sounds import (
     babble,
     clipped,
     cut,
-    described,
     in_room,
+    measure_clipped_fraction,
+    measure_condition,
     noisy,
-    share_clipped,
     telephone,
     white,
 )
@@ -92,7 +92,7 @@ def create_versions(sound: np.ndarray, speech: Path, seed: int) -> Iterator[Vers
     loud = noisy(echo, 20, babble(speech, echo.size, seed))
     yield Version("a room of 0.6 s, babble at 20 dB", loud, ROOM, 0.6)
     for decibels in (6, 12, 18, 24):
-        share, flat = share_clipped(sound, decibels), clipped(sound, decibels)
+        share, flat = measure_clipped_fraction(sound, decibels), clipped(sound, decibels)
         yield Version(f"clipped by {decibels} dB", flat, CLIPPING, share)
         yield Version(f"clipped by {decibels} dB, then softer", 0.37 * flat, CLIPPING, share)
 
@@ -103,7 +103,7 @@ def estimate_conditions(
     """Return the name, true value and estimate of each condition of one reader."""
     seed, row = task
     return [
-        (each.name, each.known, described(each.sound, each.rate).record()[each.key])
+        (each.name, each.known, measure_condition(each.sound, each.rate).record()[each.key])
         for each in create_versions(cut(speech / row["path"]), speech, seed)
     ]
 
@@ -124,13 +124,13 @@ def measure_session(
 ) -> tuple[Row, dict[str, Condition], dict[str, Condition]]:
     """Return a session's row, the conditions of its beginnings, and of its degraded minute."""
     sound = cut(speech / row["path"], seconds=60.0)
-    beginnings = {f"nothing, {s} s": described(sound[: s * RATE]) for s in (60, 10, 15, 30)}
+    beginnings = {f"nothing, {s} s": measure_condition(sound[: s * RATE]) for s in (60, 10, 15, 30)}
     seed = int(row["chapter"])
     noise = babble(speech, sound.size, seed % 8)
     degraded = {
-        "a telephone": described(telephone(sound), 8000),
-        "a room of 0.6 s": described(in_room(sound, 0.6, 2.0, seed % 16)),
-        **{f"babble at {snr} dB": described(noisy(sound, snr, noise)) for snr in (10, 15)},
-        **{f"clipped by {by} dB": described(clipped(sound, by)) for by in (12, 24)},
+        "a telephone": measure_condition(telephone(sound), 8000),
+        "a room of 0.6 s": measure_condition(in_room(sound, 0.6, 2.0, seed % 16)),
+        **{f"babble at {snr} dB": measure_condition(noisy(sound, snr, noise)) for snr in (10, 15)},
+        **{f"clipped by {by} dB": measure_condition(clipped(sound, by)) for by in (12, 24)},
     }
     return row, beginnings, degraded

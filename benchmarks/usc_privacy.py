@@ -214,7 +214,7 @@ def _load_words() -> Words:
 def find_phones(text: str) -> tuple[str, ...] | None:
     """Return the phones of a transcript; None if the CMU dictionary lacks a word."""
     words = _load_words()
-    return words.phones(text) if words.known(text) else None
+    return words.phones(text) if words.contains_all(text) else None
 
 
 def name_phones(phones: IntArray) -> list[str]:

@@ -28,8 +28,8 @@ from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
 from monitor.training.enrolling import enrol
 from monitor.types import FloatArray
-from recipes.effects import OWN_SECONDS, TEMPLATE_SECONDS, Comparisons, HeardGroup, compare
-from recipes.frames import GROUPS, hear_world, pairs, reader_sounds
+from recipes.effects import OWN_SECONDS, TEMPLATE_SECONDS, Comparisons, ExtractedGroup, compare
+from recipes.frames import GROUPS, extract_groups, pairs, reader_sounds
 from recipes.voice.world import ROWS, conditions
 
 TEST_SECONDS = 10.0
@@ -66,16 +66,16 @@ def world(
         page.table(HEADS_BY_LENGTH, create_length_rows(found), keys=2, under="The first seconds")
         return
     population = Population.reference()
-    hear_world(speech, voices, frames, FEATURES, jobs, GROUPS)
-    hear_world(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
+    extract_groups(speech, voices, frames, FEATURES, jobs, GROUPS)
+    extract_groups(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
     effects = {each: find_effects(population, each) for each in (FEATURES, UNVOICED, ("voice",))}
 
     def row(
         title: str, group: str, first: str, second: str, lengths: tuple[float, float]
     ) -> list[str]:
         features = UNVOICED if second == "whisper" else FEATURES
-        enrolled = HeardGroup.read(frames, f"{group}-0", first, features)
-        streams = HeardGroup.read(frames, f"{group}-1", second, features)
+        enrolled = ExtractedGroup.read(frames, f"{group}-0", first, features)
+        streams = ExtractedGroup.read(frames, f"{group}-1", second, features)
         comparisons = compare(title, population, enrolled, streams, features, lengths)
         bits_of_rows.append(compute_bits(comparisons, effects[features]))
         voice_comparisons = compare(title, population, enrolled, streams, ("voice",), lengths)

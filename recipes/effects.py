@@ -1,6 +1,6 @@
 """Effects of conditions on evidence, when streams and templates have different conditions.
 
-`with_effects` fits them to the frames that `recipes.frames.hear_world` stores. The benchmark
+`with_effects` fits them to the frames that `recipes.frames.extract_groups` stores. The benchmark
 ``world`` judges the fit.
 """
 
@@ -39,13 +39,13 @@ Frames = dict[str, SessionFrames]
 def with_effects(population: Population, frames: Path) -> Population:
     """Return the population with effects of conditions in its cross-session rank models.
 
-    The effects are fitted to `hear_world`'s ``frames`` of readers and of calibration speakers.
+    The effects are fitted to `extract_groups`'s ``frames`` of readers and of calibration speakers.
     """
     rank_models = []
     for rank_model in population.rank_models:
         evidence = rank_model.evidence
         if rank_model.session == "cross" and evidence is not None:
-            rows = list(_learnt_from(population, frames, rank_model))
+            rows = list(_collect_comparisons(population, frames, rank_model))
             effects = fit_condition_effects(
                 [row for row, known in rows if known == "all"],
                 [row for row, known in rows if known != "all"],
@@ -55,7 +55,7 @@ def with_effects(population: Population, frames: Path) -> Population:
     return population.with_rank_models(RankModels(rank_models), population.cohort)
 
 
-def _learnt_from(
+def _collect_comparisons(
     population: Population, frames: Path, rank_model: RankModel
 ) -> Iterator[tuple[ConditionComparisons, Known]]:
     """Yield comparisons by pair of conditions and length, and the known conditions of streams.
@@ -69,34 +69,36 @@ def _learnt_from(
         ("calibrate", OWN_SECONDS, (3.0, 5.0)),
     ):
         for first, second in pairs(group):
-            enrolled = HeardGroup.read(frames, f"{group}-0", first, names)
-            streams = HeardGroup.read(frames, f"{group}-1", second, names)
+            enrolled = ExtractedGroup.read(frames, f"{group}-0", first, names)
+            streams = ExtractedGroup.read(frames, f"{group}-1", second, names)
             lengths: list[tuple[float, Known]] = [(test, "all") for test in tests]
             if first == "clean":
                 lengths += [(1.0, "nothing"), (2.0, "band"), (3.0, "band")]
             for test, known in lengths:
                 both = template, test
                 made = compare(group, population, enrolled, streams, names, both, known)
-                yield made.flat(), known
+                yield made.flatten(), known
 
 
 @dataclass(frozen=True, slots=True)
-class HeardGroup:
+class ExtractedGroup:
     """Frames and measured conditions of a group's people under one condition, by name."""
 
     frames: dict[str, Frames]
     conditions: dict[str, Condition]
 
     @classmethod
-    def read(cls, frames: Path, group: str, name: str, features: Sequence[str]) -> HeardGroup:
-        """Read the files of `hear_world`, and print problems."""
+    def read(cls, frames: Path, group: str, name: str, features: Sequence[str]) -> ExtractedGroup:
+        """Read the files of `extract_groups`, and print problems."""
         folder = frames / group / name.replace(" ", "-")
         voices, _, problems = collect(find(folder), features=features)
         for problem in problems:
             print(problem, file=sys.stderr)
-        told = orjson.loads((folder / CONDITIONS).read_bytes())
-        made = {each: Condition.parse(record) or Condition() for each, record in told.items()}
-        return cls({voice.name: _whole(voice) for voice in voices}, made)
+        records = orjson.loads((folder / CONDITIONS).read_bytes())
+        conditions = {
+            each: Condition.parse(record) or Condition() for each, record in records.items()
+        }
+        return cls({voice.name: _get_only_session(voice) for voice in voices}, conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Comparisons:
     unlike: FloatArray
     template_seconds: float
 
-    def flat(self) -> ConditionComparisons:
+    def flatten(self) -> ConditionComparisons:
         """Flatten the comparisons, with equal weight for each speaker and for each pair of two."""
         people = np.broadcast_arrays(self.tester[:, None], self.owner[None])
         tester, owner = (np.char.add(self.title, each.astype(str)) for each in people)
@@ -151,8 +153,8 @@ class Comparisons:
 def compare(
     title: str,
     population: Population,
-    enrolled: HeardGroup,
-    streams: HeardGroup,
+    enrolled: ExtractedGroup,
+    streams: ExtractedGroup,
     features: tuple[str, ...],
     lengths: tuple[float, float],
     known: Known = "all",
@@ -162,9 +164,9 @@ def compare(
     ``known`` states which conditions of the streams are known.
     """
     template, test = (round(each * UNITS_PER_SECOND) for each in lengths)
-    names = sorted(name for name, each in enrolled.frames.items() if _length(each) >= template)
+    names = sorted(name for name, each in enrolled.frames.items() if _count_units(each) >= template)
     tests = [streams.frames.get(name) for name in names]
-    plan = across([enrolled.frames[name] for name in names], tests, test)
+    plan = plan_trials([enrolled.frames[name] for name in names], tests, test)
     rank_model = population.rank_models.find(features, "cross")
     assert rank_model is not None
     assert rank_model.evidence is not None
@@ -190,17 +192,17 @@ def compare(
     )
 
 
-def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: int) -> Plan:
+def plan_trials(templates: Sequence[Frames], tests: Sequence[Frames | None], test: int) -> Plan:
     """Plan trials of evenly spaced tests, of another session and condition than the templates."""
 
     def locate_test(voice: int, shift: int) -> tuple[Frames, int]:
         frames = tests[voice]
         assert frames is not None
-        return frames, start_after(frames, shift * (_length(frames) - test) // SHIFTS)
+        return frames, start_after(frames, shift * (_count_units(frames) - test) // SHIFTS)
 
     return Plan(
         np.arange(len(templates)),
-        np.flatnonzero([_length(each) >= test for each in tests]),
+        np.flatnonzero([_count_units(each) >= test for each in tests]),
         SHIFTS,
         template=lambda voice, _: (templates[voice], 0),
         test=locate_test,
@@ -208,12 +210,12 @@ def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: in
     )
 
 
-def _whole(voice: SpeakerSpeech) -> Frames:
+def _get_only_session(voice: SpeakerSpeech) -> Frames:
     (session,) = voice.sessions
     return session
 
 
-def _length(frames: Frames | None) -> int:
+def _count_units(frames: Frames | None) -> int:
     return 0 if frames is None else next(iter(frames.values())).length
 
 
@@ -278,7 +280,7 @@ def fit_condition_effects(
     fitted = _fit_steps(rows, clean_bits, lengths, known)
     effects = _assemble(lengths, fitted, np.zeros(UNLIKE))
     ratios = [with_misses(row.bits(effects.at_template(row.template_seconds))) for row in rows]
-    support = np.array([_supported(rows, ratios, k) for k in range(NEW)])
+    support = np.array([_compute_support(rows, ratios, k) for k in range(NEW)])
     minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
     support = np.append(np.where(np.isnan(support), minimum, support), UNBOUNDED)
     if new:
@@ -355,7 +357,7 @@ def _scales(mated: BoolArray) -> list[FloatArray]:
     return scales
 
 
-def _supported(
+def _compute_support(
     rows: Sequence[ConditionComparisons], ratios_by_row: Sequence[FloatArray], k: int
 ) -> float:
     """Compute the support of comparisons in which column k of q, and no other, is at least 0.5.

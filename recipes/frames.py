@@ -4,10 +4,10 @@
 
 This writes FRAMES/CORPUS/SPEAKER/CHAPTER.npz for the LibriSpeech sets. Each file contains as much
 of a chapter as the benchmarks and the shipped population use. ``--rate 8000`` limits the audio to a
-telephone's band. `hear_people` joins each session of a person at their own microphone into one
+telephone's band. `extract_people` joins each session of a person at their own microphone into one
 recording. These people (Common Voice, CC0, with the ``manifest.csv`` of `recipes.voice.clips`)
 never enrolled, so their frames stay private: only sums over many people are published.
-`hear_world` extracts both groups under conditions (`recipes.voice.world`).
+`extract_groups` extracts both groups under conditions (`recipes.voice.world`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MOST_SECONDS = 330.0
 CALIBRATE = ("calibrate", "choose")
 """Roles of people who calibrate likelihood ratios: they neither train nor judge networks."""
 
-_TOGETHER = 200
+_PEOPLE_PER_BATCH = 200
 _READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
 CONDITIONS = "conditions.json"
 GROUPS = {
@@ -79,7 +79,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = chapters(given.speech, given.corpora.split(","))
     features = given.features.split(",")
-    hear_all(rows, given.speech, given.frames, features, given.jobs, given.rate)
+    extract_chapters(rows, given.speech, given.frames, features, given.jobs, given.rate)
 
 
 def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, str]]:
@@ -93,7 +93,7 @@ def trainers(root: Path) -> dict[str, set[str]]:
     return {f: {each.name for each in (root / corpus).glob("*")} for f, corpus in TRAINED.items()}
 
 
-def hear_all(
+def extract_chapters(
     rows: Sequence[dict[str, str]],
     speech: Path,
     frames: Path,
@@ -103,33 +103,35 @@ def hear_all(
 ) -> None:
     """Extract the missing frames of these chapters, the longest first."""
     rows = sorted(rows, key=lambda row: -float(row["seconds"]))
-    wanted = [order(row, speech, frames) for row in rows]
+    tasks = [create_task(row, speech, frames) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
         if rate is not None:
-            wanted = [narrow(each, Path(folder), rate) for each in wanted]
-        for kept in keep(wanted, ExtractionOptions(tuple(features), MOST_SECONDS), jobs):
-            print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
+            tasks = [resample_source(each, Path(folder), rate) for each in tasks]
+        for result in keep(tasks, ExtractionOptions(tuple(features), MOST_SECONDS), jobs):
+            print(
+                f"{result.order.target}: {result.seconds:.0f} s {result.problem}", file=sys.stderr
+            )
 
 
-def order(row: dict[str, str], speech: Path, frames: Path) -> ExtractionTask:
+def create_task(row: dict[str, str], speech: Path, frames: Path) -> ExtractionTask:
     """Return the task of extracting a chapter's frames."""
     target = (frames / row["path"]).with_suffix(".npz")
     return ExtractionTask(speech / row["path"], target, row["speaker"], row["chapter"])
 
 
-def narrow(wanted: ExtractionTask, folder: Path, rate: int) -> ExtractionTask:
+def resample_source(task: ExtractionTask, folder: Path, rate: int) -> ExtractionTask:
     """Resample a task's recording to ``rate``, and return the task for that copy in ``folder``."""
-    path = folder / f"{wanted.speaker}-{wanted.session}.wav"
-    samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)
+    path = folder / f"{task.speaker}-{task.session}.wav"
+    samples, own = soundfile.read(task.source, dtype="float32", always_2d=True)
     mono = samples[: round(MOST_SECONDS * own)].mean(axis=1)
     soundfile.write(path, soxr.resample(mono, own, rate), rate, subtype="FLOAT")
-    return replace(wanted, source=path)
+    return replace(task, source=path)
 
 
 # ------------------------------------------------------------------------------- own microphones
 
 
-def hear_people(
+def extract_people(
     voices: Path,
     frames: Path,
     features: Collection[str],
@@ -138,23 +140,25 @@ def hear_people(
 ) -> None:
     """Extract the missing frames of all people with one of these roles."""
     chosen = [each for each in people(voices) if each.role in roles]
-    orders = []
-    for begin in range(0, len(chosen), _TOGETHER):
+    tasks = []
+    for begin in range(0, len(chosen), _PEOPLE_PER_BATCH):
         with tempfile.TemporaryDirectory() as folder:
-            some = [
-                order
-                for each in chosen[begin : begin + _TOGETHER]
-                for order in _recordings(each, Path(folder), frames)
+            batch = [
+                task
+                for each in chosen[begin : begin + _PEOPLE_PER_BATCH]
+                for task in _join_sessions(each, Path(folder), frames)
             ]
-            for kept in keep(some, ExtractionOptions(tuple(features)), jobs):
-                if kept.problem:
-                    print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
-        orders += [each for each in some if each.target.exists()]
-        print(f"\r{begin + _TOGETHER} of {len(chosen)} people", end="\x1b[K", file=sys.stderr)
-    write_manifest(frames, orders)
+            for result in keep(batch, ExtractionOptions(tuple(features)), jobs):
+                if result.problem:
+                    print(f"{result.order.target}: {result.problem}", file=sys.stderr)
+        tasks += [each for each in batch if each.target.exists()]
+        print(
+            f"\r{begin + _PEOPLE_PER_BATCH} of {len(chosen)} people", end="\x1b[K", file=sys.stderr
+        )
+    write_manifest(frames, tasks)
 
 
-def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[ExtractionTask]:
+def _join_sessions(person: Person, folder: Path, frames: Path) -> Iterator[ExtractionTask]:
     """Join the clips of each session, and yield one task per session."""
     for session, clips in sorted(person.clips.items()):
         sound = np.concatenate([soundfile.read(clip, dtype="int16")[0] for clip in sorted(clips)])
@@ -171,7 +175,7 @@ def pairs(group: str) -> list[tuple[str, str]]:
     return list(product(GROUPS[f"{group}-0"], GROUPS[f"{group}-1"]))
 
 
-def hear_world(
+def extract_groups(
     speech: Path,
     voices: Path,
     frames: Path,
@@ -187,33 +191,33 @@ def hear_world(
     for group, named in groups.items():
         for name in named:
             folder = frames / group / name.replace(" ", "-")
-            if is_heard(folder, features):
+            if is_complete(folder, features):
                 continue
-            sounds = list(_sounds(group, speech, voices))
-            _heard(sounds, changes[name], folder, features, jobs)
+            sounds = list(_read_group(group, speech, voices))
+            _extract_sounds(sounds, changes[name], folder, features, jobs)
             print(f"{group}, {name}: {len(sounds)} recordings", file=sys.stderr, flush=True)
 
 
-def is_heard(folder: Path, features: Sequence[str]) -> bool:
+def is_complete(folder: Path, features: Sequence[str]) -> bool:
     """Return whether a folder is complete: these features, current networks, and starts."""
     if not (folder / CONDITIONS).exists():
         return False
     note = ExtractionOptions(tuple(features)).note(make(features))
-    made = note["features"]
-    assert isinstance(made, dict)
-    kept = [header_of(path).settings for path in folder.glob("*.npz")]
-    return bool(kept) and all(
-        made.items() <= each.get("features", {}).items()
+    networks = note["features"]
+    assert isinstance(networks, dict)
+    settings = [header_of(path).settings for path in folder.glob("*.npz")]
+    return bool(settings) and all(
+        networks.items() <= each.get("features", {}).items()
         and all(each.get(name) == note[name] for name in ("early", "starts"))
-        for each in kept
+        for each in settings
     )
 
 
-def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
+def _read_group(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
     who, _, part = group.rpartition("-")
     if who == "readers":
         return reader_sounds(speech, int(part))
-    return _own(voices, who, int(part))
+    return _read_own_microphones(voices, who, int(part))
 
 
 def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]]:
@@ -227,7 +231,9 @@ def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]
             yield name, soundfile.read(speech / row["path"], frames=most, dtype="float32")[0]
 
 
-def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArray]]:
+def _read_own_microphones(
+    voices: Path, role: str, session: int
+) -> Iterator[tuple[str, FloatArray]]:
     """Yield name and sound of each person's longest session (0) or of all others joined (1)."""
     chosen = [each for each in people(voices) if each.role == role and len(each.clips) > 1]
     for each in chosen:
@@ -238,7 +244,7 @@ def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArra
         yield each.name, sound[: round(_OWN_AUDIO * RATE)]
 
 
-def _heard(
+def _extract_sounds(
     sounds: Sequence[tuple[str, FloatArray]],
     change: Change,
     target: Path,
@@ -248,21 +254,21 @@ def _heard(
     """Store frames and measured conditions of all sounds under one condition."""
     found: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        orders = []
+        tasks = []
         for number, (name, sound) in enumerate(sounds):
             path = Path(folder) / f"{name}.wav"
             changed = np.asarray(change(sound, number), np.float32)
             soundfile.write(path, changed, RATE, subtype="FLOAT")
-            orders.append(ExtractionTask(path, target / f"{name}.npz", name, "1"))
-            found[name] = _condition(path).record()
-        for kept in keep(orders, ExtractionOptions(tuple(features)), jobs):
-            if kept.problem:
-                print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
-    write_manifest(target, [each for each in orders if each.target.exists()])
+            tasks.append(ExtractionTask(path, target / f"{name}.npz", name, "1"))
+            found[name] = _measure_condition(path).record()
+        for result in keep(tasks, ExtractionOptions(tuple(features)), jobs):
+            if result.problem:
+                print(f"{result.order.target}: {result.problem}", file=sys.stderr)
+    write_manifest(target, [each for each in tasks if each.target.exists()])
     (target / CONDITIONS).write_bytes(orjson.dumps(found))
 
 
-def _condition(path: Path) -> Condition:
+def _measure_condition(path: Path) -> Condition:
     """Measure the condition of the first seconds, as many as a stream has when it is scored."""
     extractor, total = Extractor([], conditions=True), np.zeros(ROW, np.int64)
     with File(path, end_seconds=_CONDITION_SECONDS) as file:

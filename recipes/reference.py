@@ -58,7 +58,14 @@ from monitor.training.stream_maxima import with_maxima
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 from recipes.effects import with_effects
-from recipes.frames import BACKGROUND, chapters, hear_all, hear_people, hear_world, trainers
+from recipes.frames import (
+    BACKGROUND,
+    chapters,
+    extract_chapters,
+    extract_groups,
+    extract_people,
+    trainers,
+)
 
 FEATURES = ("f0", "phones", "voice")
 SETS = tuple(features for size in (1, 2, 3) for features in combinations(FEATURES, size))
@@ -117,9 +124,9 @@ def main() -> None:
         _save(with_effects(Population.reference(), given.world))
         return
     rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
-    hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
-    hear_people(given.voices, given.microphones, FEATURES, given.jobs)
-    hear_world(given.speech, given.voices, given.world, FEATURES, given.jobs)
+    extract_chapters([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
+    extract_people(given.voices, given.microphones, FEATURES, given.jobs)
+    extract_groups(given.speech, given.voices, given.world, FEATURES, given.jobs)
     readers = sorted({row["speaker"] for row in rows}, key=int)
     enrolment = [enrolment_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
     with tempfile.TemporaryDirectory() as folder:
@@ -133,9 +140,9 @@ def main() -> None:
     cohort = replace(cohort, names=())  # nobody needs to look up a background speaker
     for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
-    beside, _, _ = collect(find(given.microphones), features=FEATURES)
+    own_microphones, _, _ = collect(find(given.microphones), features=FEATURES)
     own = made.population.scoring().seconds
-    learnt = calibrate(
+    calibrated = calibrate(
         voices,
         specs,
         CalibrationSettings(
@@ -143,17 +150,17 @@ def main() -> None:
             template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
             sets=SETS,
             trained=trainers(given.speech),
-            other_voices=beside,
+            other_voices=own_microphones,
             prior=None,
             cohort=cohort,
         ),
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
     )
     population = Population(
-        _known_by_their_audio(made.population, given.speech, enrolment),
+        _replace_sources(made.population, given.speech, enrolment),
         made.population.offsets,
-        {name: _small(each) for name, each in made.population.features.items()},
-        RankModels(map(_short, learnt.rank_models)),
+        {name: _round_embeddings(each) for name, each in made.population.features.items()},
+        RankModels(map(_shorten, calibrated.rank_models)),
         about=ABOUT,
         cohort=cohort,
     )
@@ -241,10 +248,10 @@ def _with_landmarks(speech: Path) -> None:
     population = Population.reference()
     rows = {f"{row['speaker']}/{Path(row['path']).name}": row for row in chapters(speech)}
     enrolment = [rows[f"{s.name}/{note.label}"] for s in population.speakers for note in s.sources]
-    _save(population.with_details(_known_by_their_audio(population, speech, enrolment)))
+    _save(population.with_details(_replace_sources(population, speech, enrolment)))
 
 
-def _known_by_their_audio(
+def _replace_sources(
     population: Population, speech: Path, rows: list[dict[str, str]]
 ) -> list[Speaker]:
     """Return the speakers with hashes and landmarks of their recordings instead of their frames."""
@@ -269,14 +276,14 @@ def _known_by_their_audio(
     ]
 
 
-def _small(templates: FeatureTemplates) -> FeatureTemplates:
+def _round_embeddings(templates: FeatureTemplates) -> FeatureTemplates:
     """Round embeddings to half precision, which changes cosines by less than 1e-4."""
     if templates.slices.dtype.kind != "f":
         return templates
     return replace(templates, slices=templates.slices.astype(np.float16))
 
 
-def _short(rank_model: RankModel) -> RankModel:
+def _shorten(rank_model: RankModel) -> RankModel:
     """Omit fits of other losses, all but `DRAWS` resamples, and names of calibration speakers."""
     rows = ({key: row[key] for key in row if key not in _LONG} for row in rank_model.rows)
     evidence = rank_model.evidence

@@ -32,7 +32,7 @@ SOURCES = {
 ROUNDED = "matrices int8 with a float16 scale a row, the rest float16; computed in float32"
 
 
-def data_of(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
+def summarise_data(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
     """Summarise the training data by corpus, for a card, from pieces and the seconds of each."""
     seconds: Counter[str] = Counter()
     people: dict[str, dict[str, str]] = {}
@@ -50,22 +50,22 @@ def data_of(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
     ]
 
 
-def described(held: bytes, weights: Mapping[str, AnyArray]) -> dict[str, Any]:
+def describe_weights(content: bytes, weights: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return a card's entries about its file of weights."""
     aside = ("reach", ".scale", ".use")
     return {
-        "sha256": hashlib.sha256(held).hexdigest(),
-        "bytes": len(held),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
         "parameters": sum(each.size for name, each in weights.items() if not name.endswith(aside)),
         "rate_hz": RATE,
     }
 
 
-def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def quantise_matrices(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Quantise matrices and kernels to int8, with a float16 scale for each output, the first axis.
 
     Example:
-        >>> sorted(int8({"up": np.eye(2), "up.bias": np.ones(2)}))
+        >>> sorted(quantise_matrices({"up": np.eye(2), "up.bias": np.ones(2)}))
         ['up', 'up.bias', 'up.scale']
     """
     quantised: dict[str, AnyArray] = {}
@@ -82,7 +82,7 @@ def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return quantised
 
 
-def halved(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def round_to_float16(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Round floating-point arrays to float16."""
     return {
         name: each.astype(np.float16) if each.dtype.kind == "f" else each
@@ -90,31 +90,31 @@ def halved(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     }
 
 
-def rounded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def round_weights(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Round weights as they ship: see `ROUNDED`."""
-    return halved(int8(weights))
+    return round_to_float16(quantise_matrices(weights))
 
 
-def packed(weights: Mapping[str, AnyArray]) -> bytes:
+def pack_weights(weights: Mapping[str, AnyArray]) -> bytes:
     """Return the bytes of a compressed .npz file of weights.
 
     Raises:
         StoreError: more than `MOST_BYTES`.
     """
-    made = BytesIO()
-    np.savez_compressed(made, **weights)  # type: ignore[arg-type]  # no array has a keyword's name
-    held = made.getvalue()
-    if len(held) > MOST_BYTES:
-        raise StoreError(f"{len(held)} bytes of weights are too many to ship")
-    return held
+    buffer = BytesIO()
+    np.savez_compressed(buffer, **weights)  # type: ignore[arg-type]  # no array has a keyword's name
+    content = buffer.getvalue()
+    if len(content) > MOST_BYTES:
+        raise StoreError(f"{len(content)} bytes of weights are too many to ship")
+    return content
 
 
-def ship(target: Path, held: bytes, card: Mapping[str, Any]) -> None:
+def ship(target: Path, content: bytes, card: Mapping[str, Any]) -> None:
     """Write a file of weights, and its card next to it as .json."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_suffix(".json")
-    described = orjson.dumps(card, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    for path, content in ((target, held), (beside, described)):
+    card_path = target.with_suffix(".json")
+    card_content = orjson.dumps(card, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    for path, data in ((target, content), (card_path, card_content)):
         with atomic_write(path) as file:
-            file.write(content)
+            file.write(data)
         path.chmod(0o644)  # published: no data on individuals

@@ -34,7 +34,7 @@ def cut(path: Path, start: float = 5.0, seconds: float = SECONDS) -> np.ndarray:
     return np.asarray(samples[round(start * RATE) :])
 
 
-def described(samples: np.ndarray, rate: int = RATE) -> Condition:
+def measure_condition(samples: np.ndarray, rate: int = RATE) -> Condition:
     """Measure the conditions of a recording."""
     sound = samples.astype(np.float32)
     rows = ConditionRows(rate).process(sound[:, None], sound).values
@@ -74,16 +74,16 @@ def room(rt60: float, metres: float, seed: int) -> np.ndarray:
         response += np.bincount(whole, size_of * (1 - part), count)[:count]
         response += np.bincount(whole + 1, size_of * part, count)[:count]
     response = sosfilt(butter(2, 60, "high", fs=RATE, output="sos"), response)
-    left = 10 * np.log10(np.cumsum(response[::-1] ** 2)[::-1] / np.sum(response**2) + 1e-12)
-    took = 2 * (np.argmax(left < -35) - np.argmax(left < -5)) / RATE
+    decay = 10 * np.log10(np.cumsum(response[::-1] ** 2)[::-1] / np.sum(response**2) + 1e-12)
+    measured_rt60 = 2 * (np.argmax(decay < -35) - np.argmax(decay < -5)) / RATE
     seconds = np.arange(count) / RATE
-    return np.asarray(response * np.exp(-np.log(1e3) * seconds * (1 / rt60 - 1 / took)))
+    return np.asarray(response * np.exp(-np.log(1e3) * seconds * (1 / rt60 - 1 / measured_rt60)))
 
 
 def in_room(sound: np.ndarray, rt60: float, metres: float, seed: int) -> np.ndarray:
     """Return a voice in a room, at its original power."""
-    heard = fftconvolve(sound, room(rt60, metres, seed))[: sound.size]
-    return np.asarray(heard * np.sqrt(np.mean(sound**2) / np.mean(heard**2)))
+    reverberant = fftconvolve(sound, room(rt60, metres, seed))[: sound.size]
+    return np.asarray(reverberant * np.sqrt(np.mean(sound**2) / np.mean(reverberant**2)))
 
 
 def loudspeaker(sound: np.ndarray, seed: int) -> np.ndarray:
@@ -128,7 +128,7 @@ def clipped(sound: np.ndarray, decibels: float) -> np.ndarray:
     return np.asarray(np.clip(sound, -top, top))
 
 
-def share_clipped(sound: np.ndarray, decibels: float) -> float:
+def measure_clipped_fraction(sound: np.ndarray, decibels: float) -> float:
     """Return the fraction of samples that `clipped` clips."""
     top = np.abs(sound).max() / 10 ** (decibels / 20)
     return float(np.mean(np.abs(sound) >= top))
@@ -145,40 +145,40 @@ def telephone(sound: np.ndarray) -> np.ndarray:
 
 def coded(sound: np.ndarray, codec: str, kilobits: int) -> np.ndarray:
     """Encode and decode a sound with MP3 or Opus."""
-    how = {"mp3": ("libmp3lame", "mp3"), "opus": ("libopus", "ogg")}[codec]
+    formats = {"mp3": ("libmp3lame", "mp3"), "opus": ("libopus", "ogg")}[codec]
     plain = ("-f", "f32le", "-ar", str(RATE), "-ac", "1")
-    made = _ffmpeg(sound.astype("<f4").tobytes(), *plain, "-i", "-", "-c:a", how[0],
-                   "-b:a", f"{kilobits}k", "-f", how[1], "-")  # fmt: skip
-    heard = _ffmpeg(made, "-i", "-", *plain, "-")
-    return np.frombuffer(heard, "<f4").astype(np.float64)
+    encoded = _ffmpeg(sound.astype("<f4").tobytes(), *plain, "-i", "-", "-c:a", formats[0],
+                      "-b:a", f"{kilobits}k", "-f", formats[1], "-")  # fmt: skip
+    decoded = _ffmpeg(encoded, "-i", "-", *plain, "-")
+    return np.frombuffer(decoded, "<f4").astype(np.float64)
 
 
-def called(sound: np.ndarray, codec: str, *options: str) -> np.ndarray:
+def apply_telephone_codec(sound: np.ndarray, codec: str, *options: str) -> np.ndarray:
     """Encode and decode a sound with a telephone codec at 8 kHz, by SoX's name; return 16 kHz."""
     plain = ("-t", "f32", "-r", "8000", "-c", "1", "-")
     narrow = soxr.resample(sound, RATE, 8000)
-    made = _run(narrow.astype("<f4").tobytes(), "sox", "-D", *plain, "-t", codec, *options, "-")
-    heard = np.frombuffer(_run(made, "sox", "-t", codec, "-", *plain), "<f4")
-    return np.asarray(soxr.resample(heard.astype(np.float64), 8000, RATE))
+    encoded = _run(narrow.astype("<f4").tobytes(), "sox", "-D", *plain, "-t", codec, *options, "-")
+    decoded = np.frombuffer(_run(encoded, "sox", "-t", codec, "-", *plain), "<f4")
+    return np.asarray(soxr.resample(decoded.astype(np.float64), 8000, RATE))
 
 
 _WIDEBAND_MODE = 2  # 12.65 kb/s
 
 
-def called_wide(sound: np.ndarray) -> np.ndarray:
+def apply_amr_wb(sound: np.ndarray) -> np.ndarray:
     """Encode and decode a sound with AMR-WB at 12.65 kb/s."""
     encoder = ctypes.CDLL("libvo-amrwbenc.so.0")
     encoder.E_IF_init.restype = ctypes.c_void_p
-    held, packet = ctypes.c_void_p(encoder.E_IF_init()), ctypes.create_string_buffer(64)
+    state, packet = ctypes.c_void_p(encoder.E_IF_init()), ctypes.create_string_buffer(64)
     whole = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
-    made = [b"#!AMR-WB\n"]
+    encoded = [b"#!AMR-WB\n"]
     for frame in np.pad(whole, (0, -whole.size % 320)).reshape(-1, 320):
         samples = ctypes.c_void_p(frame.ctypes.data)
-        size = encoder.E_IF_encode(held, _WIDEBAND_MODE, samples, packet, 0)
-        made.append(packet.raw[:size])
-    encoder.E_IF_exit(held)
+        size = encoder.E_IF_encode(state, _WIDEBAND_MODE, samples, packet, 0)
+        encoded.append(packet.raw[:size])
+    encoder.E_IF_exit(state)
     plain = ("-f", "f32le", "-ar", str(RATE), "-ac", "1", "-")
-    return np.frombuffer(_ffmpeg(b"".join(made), "-i", "-", *plain), "<f4").astype(np.float64)
+    return np.frombuffer(_ffmpeg(b"".join(encoded), "-i", "-", *plain), "<f4").astype(np.float64)
 
 
 def _ffmpeg(sound: bytes, *options: str) -> bytes:

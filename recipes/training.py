@@ -75,12 +75,12 @@ class Training:
         """
         out, length, step, spent = self.given.out, self.length, 0, 0.0
         out.mkdir(parents=True, exist_ok=True)
-        if (before := kept(out, self.setting)) is not None:
-            self.network.load_state_dict(before["network"])
-            self.optimizer.load_state_dict(before["optimizer"])
-            step, spent = before["step"], before["seconds"]
+        if (checkpoint := find_checkpoint(out, self.setting)) is not None:
+            self.network.load_state_dict(checkpoint["network"])
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            step, spent = checkpoint["step"], checkpoint["seconds"]
         rows: list[dict[str, float]] = []
-        told, last = 0, time.monotonic()
+        logged, last = 0, time.monotonic()
         written = last
         while (done := length.done(step, spent)) < 1:
             for group in self.optimizer.param_groups:
@@ -97,22 +97,22 @@ class Training:
             step, spent, last = step + 1, spent + now - last, now
             if length.done(step, spent) >= 1 or now - written >= self.every_seconds:
                 written = now
-                self._write(step, spent, rows[told:])
-                told = len(rows)
+                self._write(step, spent, rows[logged:])
+                logged = len(rows)
         return [row["loss"] for row in rows]
 
     def _write(self, step: int, spent: float, rows: list[dict[str, float]]) -> None:
         state = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
-        told = {"setting": self.setting, **state, "step": step, "seconds": spent}
-        keep(self.given.out, {**told, **self.more})
+        progress = {"setting": self.setting, **state, "step": step, "seconds": spent}
+        save_checkpoint(self.given.out, {**progress, **self.more})
         means = {name: round(sum(row[name] for row in rows) / len(rows), 4) for name in rows[0]}
-        log(self.given.out, {"step": step, "seconds": round(spent, 1), **means})
-        said = "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
+        append_log(self.given.out, {"step": step, "seconds": round(spent, 1), **means})
+        summary = "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
         done = self.length.done(step, spent)
-        print(f"{done:4.0%}  step {step}  {said}  {spent / 60:.1f} min", file=sys.stderr)
+        print(f"{done:4.0%}  step {step}  {summary}  {spent / 60:.1f} min", file=sys.stderr)
 
 
-def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_checkpoint(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the checkpoint from which to resume; None if there is none.
 
     Raises:
@@ -120,7 +120,7 @@ def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if not (out / CHECKPOINT).exists():
         return None
-    found = trained(out)
+    found = load_checkpoint(out)
     if found["setting"] != setting:
         raise StoreError(
             f"{out} has a training with {found['setting']}, not {setting}: use another folder"
@@ -128,18 +128,18 @@ def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def keep(out: Path, checkpoint: Mapping[str, Any]) -> None:
+def save_checkpoint(out: Path, checkpoint: Mapping[str, Any]) -> None:
     """Write a checkpoint atomically."""
     with atomic_write(out / CHECKPOINT) as file:
         torch.save(checkpoint, file)
 
 
-def log(out: Path, told: Mapping[str, Any]) -> None:
+def append_log(out: Path, row: Mapping[str, Any]) -> None:
     """Append a row to the log."""
-    add_row(out / LOG, told)
+    add_row(out / LOG, row)
 
 
-def trained(out: Path) -> dict[str, Any]:
+def load_checkpoint(out: Path) -> dict[str, Any]:
     """Return the checkpoint of a training.
 
     Raises:

@@ -39,17 +39,17 @@ def align(spoken: Spoken, minutes: float = math.inf) -> None:
     train = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "train"]
     order = np.random.default_rng(0).permutation(train)
     known = spoken.aligned()
-    began, said, aligner = time.monotonic(), 0.0, _Aligner()
+    began, processed, aligner = time.monotonic(), 0.0, _Aligner()
     path = spoken.cache.folder / ALIGNED.replace("*", "0")
     for index in (int(each) for each in order if int(each) not in known):
         if time.monotonic() - began > 60 * minutes:
             break
         utterance = spoken.utterances[index]
-        times = aligner.times(spoken, utterance)
-        said += utterance.samples / 16_000 / 60
+        times = aligner.align(spoken, utterance)
+        processed += utterance.samples / 16_000 / 60
         if times is not None:
             add_row(path, {"utterance": index, "times": times.tolist()})
-        print(f"\r{said:.0f} min processed", end="", file=sys.stderr)
+        print(f"\r{processed:.0f} min processed", end="", file=sys.stderr)
     print(file=sys.stderr)
 
 
@@ -58,7 +58,7 @@ class _Aligner:
         self._decoder = pocketsphinx.Decoder(loglevel="FATAL", **_BEAMS, **_FAST)
         self._words: dict[tuple[int, ...], str] = {}
 
-    def times(self, spoken: Spoken, utterance: Utterance) -> IntArray | None:
+    def align(self, spoken: Spoken, utterance: Utterance) -> IntArray | None:
         """Return frames of 10 ms [begin, end), shape (phones, 2); None if alignment fails."""
         phones = utterance.phones
         groups = [tuple(phones[i : i + _GROUP]) for i in range(0, len(phones), _GROUP)]

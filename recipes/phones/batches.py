@@ -15,7 +15,7 @@ from monitor.errors import CorpusError
 from monitor.files import atomic_write
 from monitor.networks.layers import BANDS, HOP, RATE, WIDTH, log_mel
 from monitor.types import AnyArray, FloatArray, IntArray
-from recipes.phones.network import LAYOUTS, heard
+from recipes.phones.network import LAYOUTS, normalise_bands
 from recipes.phones.prepare import Spoken, Utterance
 
 UNKNOWN = -100
@@ -42,15 +42,15 @@ class Batch:
         frames: shape (b,), number of frames of each utterance, 50 per second.
         phones: shape (n,), concatenated phones of all utterances, 1 to 39.
         counts: shape (b,), number of phones of each utterance.
-        said: shape (b, t // 4 * 2), class of each frame, 0 in silence; `UNKNOWN` if the utterance
-            is not aligned, and after its end.
+        frame_classes: shape (b, t // 4 * 2), class of each frame, 0 in silence; `UNKNOWN` if
+            the utterance is not aligned, and after its end.
     """
 
     bands: FloatArray
     frames: IntArray
     phones: IntArray
     counts: IntArray
-    said: IntArray
+    frame_classes: IntArray
 
 
 class Batches:
@@ -87,7 +87,7 @@ class Batches:
         rows = np.concatenate([self._bands[1.0][int(i)] for i in some])
         self.usual: FloatArray = rows.mean(axis=0)
 
-    def at(self, step: int, seconds: float) -> Batch:
+    def create_batch(self, step: int, seconds: float) -> Batch:
         """Return the batch of a step: at least one utterance, at most ``seconds`` at speed 1."""
         generator = np.random.default_rng([self._seed, step])
         anchor = generator.choice(self.utterances, p=self._share / self._share.sum())
@@ -97,29 +97,31 @@ class Batches:
         count = min(len(near), max(1, int(seconds / longest)))
         weights = self._share[near] / self._lengths[near]
         chosen = generator.choice(near, count, replace=False, p=weights / weights.sum())
-        drawn = [self._listed[int(i)] for i in chosen]
-        utterances = [self._spoken.utterances[each] for each in drawn]
+        indices = [self._listed[int(i)] for i in chosen]
+        utterances = [self._spoken.utterances[each] for each in indices]
         others = (1 - _AS_IT_IS) / (len(SPEEDS) - 1)
         speeds = generator.choice(SPEEDS, count, p=[_AS_IT_IS] + [others] * (len(SPEEDS) - 1))
-        sounds = [self._bands[speed][i] for speed, i in zip(speeds, drawn, strict=True)]
+        sounds = [self._bands[speed][i] for speed, i in zip(speeds, indices, strict=True)]
         frames = [len(each) // 4 * 2 for each in sounds]
         longest_frames = max(frames)
         bands = np.zeros((count, 2 * longest_frames, BANDS), np.float32)
-        said = np.full((count, longest_frames), UNKNOWN)
+        frame_classes = np.full((count, longest_frames), UNKNOWN)
         for row, each in enumerate(sounds):
-            changed = _noisy(_coloured(each, generator), sounds, generator)
+            changed = _add_noise(_colour(each, generator), sounds, generator)
             length = min(len(each), bands.shape[1])
-            bands[row, :length] = heard(changed, self._layout, self.usual)[:length]
+            bands[row, :length] = normalise_bands(changed, self._layout, self.usual)[:length]
             _mask(bands[row, :length], generator)
-            if drawn[row] in self._aligned:
-                times = self._aligned[drawn[row]] / speeds[row]
-                said[row, : frames[row]] = _frames(times, utterances[row].phones, frames[row])
+            if indices[row] in self._aligned:
+                times = self._aligned[indices[row]] / speeds[row]
+                frame_classes[row, : frames[row]] = _frames(
+                    times, utterances[row].phones, frames[row]
+                )
         return Batch(
             bands=bands,
             frames=np.array(frames),
             phones=np.array([phone for each in utterances for phone in each.phones]),
             counts=np.array([len(each.phones) for each in utterances]),
-            said=said,
+            frame_classes=frame_classes,
         )
 
 
@@ -143,10 +145,10 @@ class Bands:
     def __getitem__(self, index: int) -> FloatArray:
         """Return the bands of an utterance, shape (t, 40), float32."""
         begin = self._begins[index]
-        return np.asarray(self._held[begin : begin + self._counts[index]], np.float32)
+        return np.asarray(self._stored[begin : begin + self._counts[index]], np.float32)
 
     @cached_property
-    def _held(self) -> AnyArray:
+    def _stored(self) -> AnyArray:
         shape = sum(self._counts.values()), BANDS
         path = self._spoken.cache.folder / f"bands-{self._speed}.f16"
         if not path.exists() or path.stat().st_size != 2 * shape[0] * shape[1]:
@@ -173,10 +175,10 @@ class Bands:
             return sound
         steps = scipy.fft.next_fast_len(-(-len(sound) // _STEP), real=True)
         padded = np.pad(sound, (0, steps * _STEP - len(sound)))
-        return stretched(padded, round(len(padded) / self._speed))[: self._samples(utterance)]
+        return change_speed(padded, round(len(padded) / self._speed))[: self._samples(utterance)]
 
 
-def stretched(sound: FloatArray, samples: int) -> FloatArray:
+def change_speed(sound: FloatArray, samples: int) -> FloatArray:
     """Resample a sound to another number of samples, which changes only its speed and pitch.
 
     Args:
@@ -189,12 +191,12 @@ def stretched(sound: FloatArray, samples: int) -> FloatArray:
     if samples == len(sound):
         return sound
     spectrum = scipy.fft.rfft(sound)
-    kept = np.zeros(samples // 2 + 1, np.complex64)
-    kept[: len(spectrum)] = spectrum[: len(kept)] * np.float32(samples / len(sound))
-    return np.asarray(scipy.fft.irfft(kept, samples), np.float32)
+    resized = np.zeros(samples // 2 + 1, np.complex64)
+    resized[: len(spectrum)] = spectrum[: len(resized)] * np.float32(samples / len(sound))
+    return np.asarray(scipy.fft.irfft(resized, samples), np.float32)
 
 
-def _coloured(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+def _colour(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
     """Add the smooth response of a random microphone to the bands of some utterances."""
     if generator.random() > _COLOURED:
         return bands
@@ -203,7 +205,7 @@ def _coloured(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
     return np.asarray(bands + curve, np.float32)
 
 
-def _noisy(
+def _add_noise(
     bands: FloatArray, others: list[FloatArray], generator: np.random.Generator
 ) -> FloatArray:
     """Add coloured noise or another voice, 5 to 30 dB below, to the energies of some utterances."""

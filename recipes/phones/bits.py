@@ -30,7 +30,7 @@ from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
-from recipes.phones.units import Books, codebook, counted, heard
+from recipes.phones.units import Books, count_features, fit_codebook, sample_frames
 from recipes.sounds import noisy
 from recipes.stages import stage
 from recipes.voice.corpus import Piece
@@ -62,15 +62,15 @@ def main() -> None:
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
     layers = given.layer or list(network.layout.layers)
-    rows = heard(network, spoken, layers)
+    rows = sample_frames(network, spoken, layers)
     books = {
-        f"{layer} {size}": codebook(rows[layer], size)
+        f"{layer} {size}": fit_codebook(rows[layer], size)
         for layer in layers
         for size in given.units or SIZES
     }
     roles = (given.half,) if given.alone else ("choose", "report")
-    hear = partial(readers, spoken, network, given.frames, books, roles)
-    as_it_is = hear()
+    read_features = partial(readers, spoken, network, given.frames, books, roles)
+    as_it_is = read_features()
     tested = np.array([role == given.half for _, role in as_it_is])
     voices = [voice for voice, _ in as_it_is]
     several = sum(len(v.sessions) > 1 for v, out in zip(voices, tested, strict=True) if out)
@@ -80,13 +80,13 @@ def main() -> None:
     show(bits(voices, tested), "")
     if given.channels:
         for name, change in CHANNELS.items():
-            others = [v for v, _ in hear(change)]
+            others = [v for v, _ in read_features(change)]
             show(bits(voices, tested, others), f", templates {name}")
             show(bits(others, tested), f", both {name}")
 
     if given.beside:
         audio, frames = given.beside
-        found = beside(network, audio, frames, books, voices, tested)
+        found = measure_other_voice(network, audio, frames, books, voices, tested)
         show(found, f", {audio.parent.name}")
 
 
@@ -106,7 +106,7 @@ def readers(
     """Return the features of the readers with these roles, and the role of each."""
     by_voice: dict[str, list[dict[str, SessionFrames]]] = {}
     peer = spoken.peer()
-    heard_all = all(
+    has_all_tokens = all(
         i in peer for i, each in enumerate(spoken.utterances) if spoken.piece(each).role in roles
     )
     role: dict[str, str] = {}
@@ -114,15 +114,15 @@ def readers(
         role[piece.voice] = piece.role
         path = frames / piece.corpus / piece.speaker / f"{piece.session}.npz"
         sound = change(spoken.cache.sound(piece))
-        tokens = _tokens(spoken, piece, peer) if heard_all else None
-        made = counted(network, sound, _speech(path), books, tokens)
+        tokens = _tokens(spoken, piece, peer) if has_all_tokens else None
+        made = count_features(network, sound, _speech(path), books, tokens)
         by_voice.setdefault(piece.voice, []).append(made)
     return [(SpeakerSpeech(name, tuple(each)), role[name]) for name, each in by_voice.items()]
 
 
 def _speech(frames: Path) -> BoolArray:
-    with np.load(frames) as kept:
-        return np.asarray(kept["speech"], bool)
+    with np.load(frames) as arrays:
+        return np.asarray(arrays["speech"], bool)
 
 
 def _tokens(spoken: Spoken, piece: Piece, peer: Mapping[int, IntArray]) -> IntArray:
@@ -134,7 +134,7 @@ def _tokens(spoken: Spoken, piece: Piece, peer: Mapping[int, IntArray]) -> IntAr
     return np.concatenate(parts)
 
 
-def beside(
+def measure_other_voice(
     network: Recogniser,
     audio: Path,
     frames: Path,
@@ -151,7 +151,7 @@ def beside(
     speech = _speech(frames)
     ticks = _CUT * 100
     parts = [
-        counted(
+        count_features(
             network,
             sound[i * _CUT * RATE : (i + 1) * _CUT * RATE],
             speech[i * ticks : (i + 1) * ticks],

@@ -23,7 +23,7 @@ from monitor.files import atomic_write
 from monitor.lab.utility import count_edits
 from monitor.networks.phones import PHONES, Trigram, likeliest
 from monitor.types import FloatArray
-from recipes.phones.network import CLASSES, Recogniser, listened
+from recipes.phones.network import CLASSES, Recogniser, compute_layers
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
 from recipes.stages import stage
@@ -45,12 +45,12 @@ def main() -> None:
     given = stage("Measure phone error rates.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
-    heard = cache(partial(posteriors, spoken, network))
-    use = chosen(spoken, heard)
+    posteriors_by_index = cache(partial(posteriors, spoken, network))
+    use = choose_trigram(spoken, posteriors_by_index)
     with atomic_write(given.out / USE) as file:
         file.write(orjson.dumps({"weight": use.weight, "bonus": use.bonus}))
-    rows = measure(spoken, "best path", lambda i: best_path(heard(i)))
-    rows += measure(spoken, "with trigram", lambda i: with_trigram(heard(i), use))
+    rows = measure(spoken, "best path", lambda i: best_path(posteriors_by_index(i)))
+    rows += measure(spoken, "with trigram", lambda i: with_trigram(posteriors_by_index(i), use))
     if peer := spoken.peer():
         rows += measure(spoken, "pocketsphinx", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
     with atomic_write(given.out / RESULTS) as file:
@@ -61,7 +61,7 @@ def main() -> None:
 def posteriors(spoken: Spoken, network: Recogniser, index: int) -> FloatArray:
     """Return the log posteriors of an utterance by a trained network, shape (k, 40)."""
     utterance = spoken.utterances[index]
-    logits = listened(network, spoken.sound(utterance))["logits"]
+    logits = compute_layers(network, spoken.sound(utterance))["logits"]
     return np.asarray(torch.log_softmax(logits[: utterance.samples // 320], dim=1))
 
 
@@ -70,7 +70,7 @@ def with_trigram(log_posteriors: FloatArray, use: Trigram) -> list[str]:
     return [PHONES[phone - 1] for phone, _ in likeliest(log_posteriors, use)]
 
 
-def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
+def choose_trigram(spoken: Spoken, posteriors_by_index: Callable[[int], FloatArray]) -> Trigram:
     """Choose the trigram's weight and bonus by the errors on half of the ``choose`` utterances."""
     logs = trigram(spoken)
     some = [i for i, each in enumerate(spoken.utterances) if _judges(spoken, each, "choose")]
@@ -78,7 +78,8 @@ def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
     def wrong(use: Trigram) -> int:
         return sum(
             count_edits(
-                with_trigram(heard(i), use), [PHONES[p - 1] for p in spoken.utterances[i].phones]
+                with_trigram(posteriors_by_index(i), use),
+                [PHONES[p - 1] for p in spoken.utterances[i].phones],
             )
             for i in some[::_EVERY]
         )
@@ -92,7 +93,7 @@ def trigram(spoken: Spoken) -> FloatArray:
     return trigram_of([each.phones for each in spoken.of("train")])
 
 
-def trigram_of(said: list[list[int]], classes: int = CLASSES) -> FloatArray:
+def trigram_of(sequences: list[list[int]], classes: int = CLASSES) -> FloatArray:
     """Return smoothed log probabilities of trigrams, shape (classes, classes, classes).
 
     Trigrams are interpolated with bigrams, and bigrams with unigrams. The weights depend on the
@@ -100,7 +101,7 @@ def trigram_of(said: list[list[int]], classes: int = CLASSES) -> FloatArray:
     Inf. Theory 37, 1991).
 
     Args:
-        said: sequences of classes from 1, to which 0 is added before and after.
+        sequences: sequences of classes from 1, to which 0 is added before and after.
         classes: number of classes, including 0.
 
     Example:
@@ -109,14 +110,14 @@ def trigram_of(said: list[list[int]], classes: int = CLASSES) -> FloatArray:
         (True, True)
     """
     counts = np.zeros((classes, classes, classes))
-    for phones in said:
+    for phones in sequences:
         row = np.array([0, 0, *phones, 0])
         np.add.at(counts, (row[:-2], row[1:-1], row[2:]), 1)
     found = np.full(classes, 1 / classes)
     for seen in (counts.sum(axis=(0, 1)), counts.sum(axis=0), counts):
-        times, kinds = seen.sum(axis=-1, keepdims=True), (seen > 0).sum(axis=-1, keepdims=True)
-        new = np.where(kinds, kinds / np.maximum(times + kinds, 1), 1)
-        found = seen / np.maximum(times + kinds, 1) + new * found
+        totals, kinds = seen.sum(axis=-1, keepdims=True), (seen > 0).sum(axis=-1, keepdims=True)
+        new = np.where(kinds, kinds / np.maximum(totals + kinds, 1), 1)
+        found = seen / np.maximum(totals + kinds, 1) + new * found
     return np.asarray(np.log(found))
 
 

@@ -24,11 +24,19 @@ from monitor.networks.layers import BANDS, RATE
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
 from monitor.types import AnyArray
 from recipes.phones.evaluate import RESULTS, USE, trigram
-from recipes.phones.network import folded, layer
+from recipes.phones.network import fold_norms, layer
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
-from recipes.phones.units import codebook, heard
-from recipes.shipping import ROUNDED, data_of, described, halved, packed, rounded, ship
+from recipes.phones.units import fit_codebook, sample_frames
+from recipes.shipping import (
+    ROUNDED,
+    describe_weights,
+    pack_weights,
+    round_to_float16,
+    round_weights,
+    ship,
+    summarise_data,
+)
 from recipes.stages import stage
 from recipes.training import LOG
 
@@ -57,16 +65,16 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
     if not results.exists() or not use.exists():
         raise StoreError(f"{out}: not evaluated: run python -m recipes.phones.evaluate")
     chosen = orjson.loads(use.read_bytes())
-    made = rounded(folded(load_recogniser(out)) | {"trigram": trigram(spoken)})
+    made = round_weights(fold_norms(load_recogniser(out)) | {"trigram": trigram(spoken)})
     made["trigram.use"] = np.array([chosen["weight"], chosen["bonus"]])
-    held = packed(made)
-    ship(target, held, {})
+    content = pack_weights(made)
+    ship(target, content, {})
     network = PhoneNetwork.load(target)
     card = {
         "name": "phones",
         "what": "streaming phone recogniser: CTC posteriors of 39 phones, 50 frames a second, and "
         "a trigram of phones",
-        **_common(spoken, out, held, made),
+        **_common(spoken, out, content, made),
         "precision": ROUNDED,
         "phones": list(PHONES),
         "trigram": chosen,
@@ -79,7 +87,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
             "Speech in other languages: it knows the phones of English alone.",
         ],
     }
-    ship(target, held, card)
+    ship(target, content, card)
     return card
 
 
@@ -89,18 +97,18 @@ def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) ->
     Raises:
         StoreError: the training has another layout than ``units``.
     """
-    trained = load_recogniser(out)
-    if trained.layout.centred:
+    recogniser = load_recogniser(out)
+    if recogniser.layout.centred:
         raise StoreError(f"{out}: units need a training with --layout units")
-    codes = codebook(heard(trained, spoken, [LAYER])[LAYER], units)
-    made = halved(layer(trained) | {"codebook": codes})
-    held = packed(made)
+    codes = fit_codebook(sample_frames(recogniser, spoken, [LAYER])[LAYER], units)
+    made = round_to_float16(layer(recogniser) | {"codebook": codes})
+    content = pack_weights(made)
     network = UnitNetwork(made)
     card = {
         "name": "units",
         "what": "codes (k-means) of the first block of a phone recogniser, 50 frames a second: "
         "what the feature `phones` counts",
-        **_common(spoken, out, held, made),
+        **_common(spoken, out, content, made),
         "precision": "float16, computed in float32",
         "layer": LAYER,
         "units": network.size,
@@ -112,15 +120,17 @@ def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) ->
             "Speech in other languages: units are given, what they disclose was hardly measured.",
         ],
     }
-    ship(target, held, card)
+    ship(target, content, card)
     return card
 
 
-def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]) -> dict[str, Any]:
+def _common(
+    spoken: Spoken, out: Path, content: bytes, made: Mapping[str, AnyArray]
+) -> dict[str, Any]:
     """Return the entries of both cards."""
     last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
     return {
-        **described(held, made),
+        **describe_weights(content, made),
         "bands": BANDS,
         "training": {
             "steps": last["step"],
@@ -140,7 +150,7 @@ def _data(spoken: Spoken) -> list[dict[str, Any]]:
     for index in spoken.aligned():
         each = spoken.utterances[index]
         aligned[spoken.piece(each).corpus] += each.samples
-    rows = data_of(train)
+    rows = summarise_data(train)
     for row in rows:
         row["minutes_aligned"] = round(aligned[row["corpus"]] / RATE / 60, 1)
     return rows

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from monitor.types import FloatArray, IntArray
-from recipes.phones.network import Recogniser, listened
+from recipes.phones.network import Recogniser, compute_layers
 from recipes.phones.prepare import ALIGNED, Spoken
 from recipes.phones.train import load_recogniser
 from recipes.stages import add_row, stage
@@ -37,7 +37,9 @@ def align(spoken: Spoken, network: Recogniser) -> int:
 
     def named(index: int) -> FloatArray:
         utterance = spoken.utterances[index]
-        frames = listened(network, spoken.sound(utterance))["frames"][: utterance.samples // 320]
+        frames = compute_layers(network, spoken.sound(utterance))["frames"][
+            : utterance.samples // 320
+        ]
         return np.asarray(torch.log_softmax(frames, dim=1))
 
     share = np.exp(np.concatenate([named(i) for i in train[::_EVERY]])).mean(axis=0)

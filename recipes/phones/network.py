@@ -107,7 +107,9 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not type-checked
 
 
 class Recogniser(nn.Module):  # type: ignore[misc]
-    """Network from log mel bands by `heard`, shape (b, t, 40), to logits, (b, t // 4 * 2, 40).
+    """Network from log mel bands, shape (b, t, 40), to logits, shape (b, t // 4 * 2, 40).
+
+    `normalise_bands` prepares the bands.
 
     Time is the second axis of an image one row high, channels last. On a CPU, torch trains this 1.5
     times as fast as sequences.
@@ -152,23 +154,23 @@ class Recogniser(nn.Module):  # type: ignore[misc]
         return {name: each[:, :, 0].transpose(1, 2) for name, each in found.items()}
 
 
-def heard(bands: FloatArray, layout: Layout, usual: FloatArray) -> FloatArray:
+def normalise_bands(bands: FloatArray, layout: Layout, usual: FloatArray) -> FloatArray:
     """Return log mel bands, shape (t, 40), as input of a network with this layout."""
     return Centre(usual)(bands) if layout.centred else bands - np.float32(_SILENCE)
 
 
-def listened(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
+def compute_layers(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
     """Return each layer's output for a sound and silence after it, by name: (frames, channels)."""
     floor = FLOOR if network.layout.centred else UNITS_FLOOR
     energies = log_mel(np.pad(sound, (0, RATE)), floor=floor)
-    bands = heard(energies, network.layout, network.usual.numpy())
+    bands = normalise_bands(energies, network.layout, network.usual.numpy())
     with torch.inference_mode():
         return {
             name: each[0] for name, each in network.layers(torch.from_numpy(bands[None])).items()
         }
 
 
-def folded(network: Recogniser) -> dict[str, AnyArray]:
+def fold_norms(network: Recogniser) -> dict[str, AnyArray]:
     """Return the weights for `monitor.networks.phones`, with batch norms folded in.
 
     Returns:
@@ -191,7 +193,7 @@ def folded(network: Recogniser) -> dict[str, AnyArray]:
 
 def layer(network: Recogniser) -> dict[str, AnyArray]:
     """Return the weights of the stem and first block for `monitor.networks.phones`, float32."""
-    found = folded(network)
+    found = fold_norms(network)
     made = {name: found[name] for name in ("stem", "stem.bias")}
     made |= {
         name.replace("early.0", "layer"): each

@@ -108,14 +108,16 @@ def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utte
     """Return the utterances in the decoded parts of recordings."""
     found = []
     for index, (recording, piece) in enumerate(zip(listed, cache.pieces, strict=True)):
-        said = lines(recording.path)
-        for each in _joined(said) if piece.role == "train" else said:
+        transcript = lines(recording.path)
+        for each in _join_lines(transcript) if piece.role == "train" else transcript:
             start, end = round(each.start * RATE), round(each.end * RATE)
             if end > piece.length + RATE // 10:
                 break  # after the decoded part of a recording for evaluation
             phones = [PHONES.index(phone) + 1 for phone in words.phones(each.text)]
             end = min(end, piece.length)
-            found.append(Utterance(index, start, end - start, phones, words.known(each.text)))
+            found.append(
+                Utterance(index, start, end - start, phones, words.contains_all(each.text))
+            )
     return found
 
 
@@ -125,9 +127,9 @@ def write(folder: Path, found: list[Utterance]) -> None:
         file.write(orjson.dumps([asdict(each) for each in found]))
 
 
-def _joined(said: list[Line]) -> list[Line]:
+def _join_lines(transcript: list[Line]) -> list[Line]:
     made: list[Line] = []
-    for line in said:
+    for line in transcript:
         if made and line.end - made[-1].start <= MOST_SECONDS:
             made[-1] = Line(made[-1].start, line.end, f"{made[-1].text} {line.text}")
         else:

@@ -18,7 +18,7 @@ import torch
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
-from recipes.training import Training, options, trained
+from recipes.training import Training, load_checkpoint, options
 
 _RATES = 2e-3, 1e-6
 _DECAY = 1e-2
@@ -58,31 +58,31 @@ def train(given: argparse.Namespace, every_seconds: float = 60.0) -> list[float]
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=_DECAY)
 
     def loss_of(step: int, _done: float) -> tuple[torch.Tensor, dict[str, float]]:
-        return _loss(network, batches.at(step, given.batch), given.bfloat16), {}
+        return _loss(network, batches.create_batch(step, given.batch), given.bfloat16), {}
 
     return Training(given, setting, network, optimizer, _RATES, every_seconds).run(loss_of)
 
 
-def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
+def _loss(network: Recogniser, batch: Batch, half: bool) -> torch.Tensor:
     """Return the CTC loss, nats per phone, plus the weighted loss of frames, nats per frame.
 
     CTC alone (Graves et al., ICML 2006) needs many hours of speech to learn when phones occur.
     Alignments train an earlier layer from the first step.
     """
     with torch.autocast("cpu", torch.bfloat16, enabled=half):
-        layers = network.layers(torch.from_numpy(drawn.bands))
+        layers = network.layers(torch.from_numpy(batch.bands))
     spelled = torch.nn.functional.ctc_loss(
         torch.log_softmax(layers["logits"].float(), dim=-1).transpose(0, 1),
-        torch.from_numpy(drawn.phones),
-        torch.from_numpy(drawn.frames),
-        torch.from_numpy(drawn.counts),
+        torch.from_numpy(batch.phones),
+        torch.from_numpy(batch.frames),
+        torch.from_numpy(batch.counts),
         zero_infinity=True,
     )
-    if (drawn.said == UNKNOWN).all():
+    if (batch.frame_classes == UNKNOWN).all():
         return spelled
     named = torch.nn.functional.cross_entropy(
         layers["frames"].float().flatten(0, 1),
-        torch.from_numpy(drawn.said).flatten(),
+        torch.from_numpy(batch.frame_classes).flatten(),
         ignore_index=UNKNOWN,
     )
     return spelled + _FRAMES * named
@@ -94,7 +94,7 @@ def load_recogniser(out: Path) -> Recogniser:
     Raises:
         StoreError: the folder has no checkpoint.
     """
-    found = trained(out)
+    found = load_checkpoint(out)
     network = Recogniser(found["setting"]["layout"])
     network.load_state_dict(found["network"])
     network.eval()

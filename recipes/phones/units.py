@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
-from recipes.phones.network import Recogniser, listened
+from recipes.phones.network import Recogniser, compute_layers
 from recipes.phones.prepare import Spoken
 
 _UTTERANCES = 400
@@ -24,7 +24,7 @@ Books = Mapping[str, FloatArray]
 """Codebooks by name: the layer, a space, and the number of codes."""
 
 
-def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
+def compute_hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
     """Return the output of each layer for a sound, by name, shape (frames, channels).
 
     Silence follows the sound, as at the end of a stream.
@@ -32,11 +32,11 @@ def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
     frames = len(sound) // 320
     return {
         name: each.numpy()[: frames // 2 if name.startswith("middle") else frames]
-        for name, each in listened(network, sound).items()
+        for name, each in compute_layers(network, sound).items()
     }
 
 
-def codebook(frames: FloatArray, units: int) -> FloatArray:
+def fit_codebook(frames: FloatArray, units: int) -> FloatArray:
     """Fit codes to rows, (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
 
     Initial codes are random rows. A code that is nearest to no row is replaced by a random row.
@@ -46,7 +46,7 @@ def codebook(frames: FloatArray, units: int) -> FloatArray:
     rows: FloatArray = np.asarray(frames, np.float32)
     codes: FloatArray = rows[generator.choice(len(rows), units, replace=False)]
     for _ in range(_ROUNDS):
-        nearest = coded(rows, codes)
+        nearest = assign_codes(rows, codes)
         one, shape = np.ones(len(rows), np.float32), (units, len(rows))
         member = csr_array((one, (nearest, np.arange(len(rows)))), shape=shape)
         counts = np.bincount(nearest, minlength=units)
@@ -56,7 +56,7 @@ def codebook(frames: FloatArray, units: int) -> FloatArray:
     return np.asarray(codes, np.float32)
 
 
-def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
+def assign_codes(rows: FloatArray, codes: FloatArray) -> IntArray:
     """Return the index of the nearest code of each row."""
     lengths = (codes * codes).sum(axis=1)
     return np.concatenate(
@@ -67,13 +67,13 @@ def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
     )
 
 
-def heard(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, FloatArray]:
+def sample_frames(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, FloatArray]:
     """Sample frames of training utterances, for the codebooks of these layers."""
     listed, generator = spoken.of("train"), np.random.default_rng(2)
-    drawn = np.random.default_rng(1).permutation(len(listed))[:_UTTERANCES]
+    chosen = np.random.default_rng(1).permutation(len(listed))[:_UTTERANCES]
     found: dict[str, list[FloatArray]] = {layer: [] for layer in layers}
-    for utterance in (listed[i] for i in np.sort(drawn)):
-        by_layer = hidden(network, spoken.sound(utterance))
+    for utterance in (listed[i] for i in np.sort(chosen)):
+        by_layer = compute_hidden(network, spoken.sound(utterance))
         count = min(len(each) for each in by_layer.values())
         at = np.sort(generator.permutation(count)[:_FRAMES])
         for layer in layers:
@@ -82,7 +82,7 @@ def heard(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, F
     return {layer: np.concatenate(parts) for layer, parts in found.items()}
 
 
-def counted(
+def count_features(
     network: Recogniser,
     sound: FloatArray,
     speech: BoolArray,
@@ -98,47 +98,49 @@ def counted(
         books: codebooks.
         peer: pocketsphinx's tokens, shape (k, 3): class from 1, begin and end in ticks.
     """
-    layers = hidden(network, sound)
+    layers = compute_hidden(network, sound)
     logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
     speech = speech[: 2 * len(logits)]
     clock: IntArray = np.cumsum(speech)
     made: dict[str, SessionFrames] = {}
     for name, codes in books.items():
-        values = coded(layers[name.split()[0]], codes)
-        made[f"units, {name}"] = _placed(values, 2, speech, clock, len(codes))
+        values = assign_codes(layers[name.split()[0]], codes)
+        made[f"units, {name}"] = _place_frames(values, 2, speech, clock, len(codes))
         if len(codes) == 256:
-            made[f"units, {name}, every second"] = _placed(
+            made[f"units, {name}, every second"] = _place_frames(
                 values[::2], 4, speech, clock, len(codes)
             )
-            made[f"units, {name}, in pauses alone"] = _placed(values, 2, ~speech, clock, len(codes))
-    made[POSTERIORS] = _placed(np.exp(logits[:, 1:]), 2, speech, clock, 39)
+            made[f"units, {name}, in pauses alone"] = _place_frames(
+                values, 2, ~speech, clock, len(codes)
+            )
+    made[POSTERIORS] = _place_frames(np.exp(logits[:, 1:]), 2, speech, clock, 39)
     best = logits.argmax(axis=1)
     best[1:][best[1:] == best[:-1]] = 0
     at = np.flatnonzero(best)
     at = at[2 * at + 1 < len(speech)]
-    made[TOKENS] = _located(best[at] - 1, 2 * at + 1, speech, clock, 39)
+    made[TOKENS] = _place_at_ends(best[at] - 1, 2 * at + 1, speech, clock, 39)
     if peer is not None:
         peer = peer[peer[:, 2] <= len(speech)]
-        made[PEER] = _located(peer[:, 0] - 1, peer[:, 2] - 1, speech, clock, 39)
+        made[PEER] = _place_at_ends(peer[:, 0] - 1, peer[:, 2] - 1, speech, clock, 39)
     return made
 
 
-def _placed(
+def _place_frames(
     values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int
 ) -> SessionFrames:
     """Place consecutive frames of this many ticks each."""
     ends = np.arange(1, len(values) + 1) * ticks - 1
     inside = ends < len(speech)
-    return _located(values[inside], ends[inside], speech, clock, size)
+    return _place_at_ends(values[inside], ends[inside], speech, clock, size)
 
 
-def _located(
+def _place_at_ends(
     values: AnyArray, ends: IntArray, speech: BoolArray, clock: IntArray, size: int
 ) -> SessionFrames:
     """Place the frames that end in speech by the amount of speech until then."""
     inside = speech[ends]
     units = np.maximum(clock[ends[inside]] - 1, 0) // _TICKS
     length = int(clock[-1]) // _TICKS
-    held = units < length
+    inside_length = units < length
     spec = FeatureSpec("units", HISTOGRAM, size, 0.02)
-    return SessionFrames(values[inside][held], units[held], length, spec)
+    return SessionFrames(values[inside][inside_length], units[inside_length], length, spec)

@@ -14,7 +14,7 @@ from math import log
 from pathlib import Path
 from typing import Self
 
-Said = tuple[str, ...]
+Pronunciation = tuple[str, ...]
 _EVERY = 6  # step through the dictionary's words that train the alignment
 _ROUNDS = 3
 _CONTEXTS = ((3, 3), (2, 3), (2, 2), (1, 2), (1, 1), (0, 1), (0, 0))
@@ -25,7 +25,7 @@ class Words:
     """Pronunciations: the first one in the dictionary, otherwise by the rules.
 
     Args:
-        said: phones of each word; words are in lower case.
+        pronunciations: phones of each word; words are in lower case.
 
     Example:
         >>> words = Words({"see": ("S", "IY"), "tea": ("T", "IY")})
@@ -33,34 +33,36 @@ class Words:
         ('S', 'IY', 'T', 'IY')
     """
 
-    def __init__(self, said: dict[str, Said]) -> None:
-        self.said = said
+    def __init__(self, pronunciations: dict[str, Pronunciation]) -> None:
+        self.pronunciations = pronunciations
 
     @classmethod
     def cmu(cls) -> Self:
         """Read the CMUdict of pocketsphinx, which has no stress."""
         from pocketsphinx import get_model_path
 
-        said: dict[str, Said] = {}
-        held = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text(encoding="utf-8")
-        for line in held.splitlines():
+        pronunciations: dict[str, Pronunciation] = {}
+        dictionary = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text(encoding="utf-8")
+        for line in dictionary.splitlines():
             word, *phones = line.split()
             if "(" not in word:
-                said[word] = tuple(phones)
-        return cls(said)
+                pronunciations[word] = tuple(phones)
+        return cls(pronunciations)
 
-    def known(self, text: str) -> bool:
+    def contains_all(self, text: str) -> bool:
         """Return whether all words are in the dictionary."""
-        return all(word in self.said for word in text.lower().split())
+        return all(word in self.pronunciations for word in text.lower().split())
 
-    def phones(self, text: str) -> Said:
+    def phones(self, text: str) -> Pronunciation:
         """Return the phones of a text, word by word."""
-        words = (self.said.get(word) or self._guess(word) for word in text.lower().split())
+        words = (
+            self.pronunciations.get(word) or self._guess(word) for word in text.lower().split()
+        )
         return tuple(phone for word in words for phone in word)
 
-    def _guess(self, word: str) -> Said:
-        if word.endswith("'s") and word[:-2] in self.said:
-            return (*self.said[word[:-2]], "Z")
+    def _guess(self, word: str) -> Pronunciation:
+        if word.endswith("'s") and word[:-2] in self.pronunciations:
+            return (*self.pronunciations[word[:-2]], "Z")
         return tuple(
             phone
             for i in range(len(word))
@@ -71,20 +73,22 @@ class Words:
         )
 
     @cached_property
-    def _rules(self) -> dict[tuple[str, str, str], Said]:
+    def _rules(self) -> dict[tuple[str, str, str], Pronunciation]:
         """Most frequent phones of a letter by its context."""
-        learnt = [each for i, each in enumerate(sorted(self.said.items())) if i % _EVERY == 0]
-        scores: dict[tuple[str, Said], float] = {}
-        aligned: list[tuple[str, list[Said]]] = []
+        sample = [
+            each for i, each in enumerate(sorted(self.pronunciations.items())) if i % _EVERY == 0
+        ]
+        scores: dict[tuple[str, Pronunciation], float] = {}
+        aligned: list[tuple[str, list[Pronunciation]]] = []
         for _ in range(_ROUNDS):
-            aligned = [(word, _align(word, phones, scores)) for word, phones in learnt]
+            aligned = [(word, _align(word, phones, scores)) for word, phones in sample]
             counts = Counter(
                 pair for word, parts in aligned for pair in zip(word, parts, strict=True)
             )
             letters = Counter(letter for word, _ in aligned for letter in word)
             scores = {pair: log(n / letters[pair[0]]) for pair, n in counts.items()}
-        seen: dict[tuple[str, str, str], Counter[Said]] = defaultdict(Counter)
-        for word, phones in self.said.items():
+        seen: dict[tuple[str, str, str], Counter[Pronunciation]] = defaultdict(Counter)
+        for word, phones in self.pronunciations.items():
             for i, part in enumerate(_align(word, phones, scores)):
                 for context in _contexts(word, i):
                     seen[context][part] += 1
@@ -101,12 +105,14 @@ def _contexts(word: str, i: int) -> list[tuple[str, str, str]]:
     ]
 
 
-def _align(word: str, phones: Said, scores: dict[tuple[str, Said], float]) -> list[Said]:
+def _align(
+    word: str, phones: Pronunciation, scores: dict[tuple[str, Pronunciation], float]
+) -> list[Pronunciation]:
     """Return each letter's phones on the likeliest path; if none, the last letter has all."""
     n = len(phones)
-    before: dict[int, tuple[float, list[Said]]] = {0: (0.0, [])}
+    before: dict[int, tuple[float, list[Pronunciation]]] = {0: (0.0, [])}
     for i, letter in enumerate(word):
-        after: dict[int, tuple[float, list[Said]]] = {}
+        after: dict[int, tuple[float, list[Pronunciation]]] = {}
         left = len(word) - i - 1
         for at, (score, parts) in before.items():
             for count in (0, 1, 2):

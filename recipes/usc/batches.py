@@ -69,13 +69,13 @@ class Batches:
         ]
         self._shares = np.array(shares) / sum(shares)
 
-    def at(self, step: int, count: int) -> Batch:
+    def create_batch(self, step: int, count: int) -> Batch:
         """Return the batch of a step, with this many segments."""
         generator = np.random.default_rng([self._seed, step])
-        drawn = generator.choice(len(self._listed), count, p=self._shares)
-        chosen = [self._listed[int(i)] for i in drawn]
+        indices = generator.choice(len(self._listed), count, p=self._shares)
+        chosen = [self._listed[int(i)] for i in indices]
         first = [each.start + int(generator.integers(each.length - LATENTS + 1)) for each in chosen]
-        batch = taken(self._cache, chosen, first)
+        batch = read_batch(self._cache, chosen, first)
         louder = _LOUDER * generator.standard_normal((count, 1, 1)).astype(np.float32)
         for rows in (batch.bands, batch.fine):
             np.maximum(rows + louder, np.float32(_SILENCE), out=rows)
@@ -83,7 +83,7 @@ class Batches:
         return batch
 
 
-def taken(cache: Cache, whose: list[Piece], first: list[int], latents: int = LATENTS) -> Batch:
+def read_batch(cache: Cache, whose: list[Piece], first: list[int], latents: int = LATENTS) -> Batch:
     """Return unchanged segments of recordings, each from its first latent in the cache."""
     rows = np.array(first)[:, None] + np.arange(latents)
 

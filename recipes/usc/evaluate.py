@@ -18,7 +18,7 @@ import torch
 from monitor.files import atomic_write
 from monitor.types import FloatArray, IntArray
 from recipes.stages import stage
-from recipes.usc.batches import taken
+from recipes.usc.batches import read_batch
 from recipes.usc.losses import Losses
 from recipes.usc.prepare import Cache
 from recipes.usc.train import load_losses
@@ -58,15 +58,18 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
     stretches = cache.of(role)
     with torch.inference_mode():
         for stretch, first in _pieces(stretches):
-            batch = taken(cache, [stretch], [first], _LATENTS)
+            batch = read_batch(cache, [stretch], [first], _LATENTS)
             bands, centred, fine, hidden = (
                 torch.from_numpy(each)
                 for each in (batch.bands, batch.centred, batch.fine, batch.hidden)
             )
             coded = losses.codec.books(losses.codec.encode(bands, centred))
-            for name, told in (("spectra", coded.said.sum(dim=0)), ("spectra_c0", coded.said[0])):
-                found[name].append((losses.codec.decode(told) - fine).abs().mean().item())
-            found["content"].append(losses.content(coded.said[0], hidden)[1].item())
+            for name, decoder_input in (
+                ("spectra", coded.outputs.sum(dim=0)),
+                ("spectra_c0", coded.outputs[0]),
+            ):
+                found[name].append((losses.codec.decode(decoder_input) - fine).abs().mean().item())
+            found["content"].append(losses.content(coded.outputs[0], hidden)[1].item())
             often = [
                 np.bincount(codes.flatten().numpy(), minlength=counts.shape[1])
                 for codes in coded.codes
@@ -151,8 +154,8 @@ def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
 
     Example:
         >>> one, other = np.array([9, 1, 0]), np.array([0, 1, 9])
-        >>> said = [("a", one), ("a", one), ("b", other), ("b", other)]
-        >>> pieces = [CodedPiece(who, i, counts) for i, (who, counts) in enumerate(said)]
+        >>> rows = [("a", one), ("a", one), ("b", other), ("b", other)]
+        >>> pieces = [CodedPiece(who, i, counts) for i, (who, counts) in enumerate(rows)]
         >>> {who: each.tolist() for who, each in ranks(pieces).items()}
         {'a': [1, 1], 'b': [1, 1]}
     """

@@ -19,12 +19,19 @@ from monitor.networks.layers import BANDS, RATE, restored
 from monitor.networks.phones import SHA256 as TEACHER
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.networks.usc import UscNetwork
-from recipes.shipping import ROUNDED, data_of, described, packed, rounded, ship
+from recipes.shipping import (
+    ROUNDED,
+    describe_weights,
+    pack_weights,
+    round_weights,
+    ship,
+    summarise_data,
+)
 from recipes.stages import stage
-from recipes.training import trained
+from recipes.training import load_checkpoint
 from recipes.usc.evaluate import RESULTS
 from recipes.usc.losses import EPSILON, PARTS
-from recipes.usc.network import folded
+from recipes.usc.network import fold_norms
 from recipes.usc.prepare import FRAME, Cache
 from recipes.usc.train import load_losses
 
@@ -45,15 +52,15 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     results = out / RESULTS
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: run python -m recipes.usc.evaluate")
-    weights = rounded(folded(load_losses(cache, out).codec))
-    held = packed(weights)
-    network, found = UscNetwork(restored(weights)), trained(out)
+    weights = round_weights(fold_norms(load_losses(cache, out).codec))
+    content = pack_weights(weights)
+    network, found = UscNetwork(restored(weights)), load_checkpoint(out)
     without = found["setting"]["without"]
     made: dict[str, Any] = {
         "name": "usc",
         "what": "speech codec of six residual codebooks, the first of which is taught content and "
         "not the speaker: 16 kHz to 25 latents a second, and back to log mel spectra",
-        **described(held, weights),
+        **describe_weights(content, weights),
         "precision": ROUNDED,
         "bands": {"heard": BANDS, "said": FINE},
         "frame_seconds": network.frame_seconds,
@@ -74,7 +81,9 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
                 for each in (*found["earlier"], found)
             ],
             "threads": 1,
-            "data": data_of((each, each.length * FRAME / RATE) for each in cache.of("train")),
+            "data": summarise_data(
+                (each, each.length * FRAME / RATE) for each in cache.of("train")
+            ),
         },
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
@@ -87,7 +96,7 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
         "licence": "MIT; learnt from the corpora named here and from the recogniser of this "
         "package",
     }
-    ship(target, held, made)
+    ship(target, content, made)
     return made
 
 

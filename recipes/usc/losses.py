@@ -67,20 +67,24 @@ class Losses:
         coded = self.codec.books(latents.float(), self._noise(len(who), latents.shape[1]))
         books = self._books(len(who))
         kept = (torch.arange(BOOKS)[:, None] < books).float()[:, :, None, None]
-        told = (coded.said * kept).sum(dim=0)
+        decoder_input = (coded.outputs * kept).sum(dim=0)
         if "stopping" not in self.without:
-            told = torch.where((books == 1)[:, None, None], coded.alone, told)
+            decoder_input = torch.where((books == 1)[:, None, None], coded.alone, decoder_input)
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            made = self.codec.decode(told)
+            made = self.codec.decode(decoder_input)
             turned = Reversed.apply(coded.numbers, reversal)
             guessed, right = self.speakers(turned, who)
-        found = {"spectra": spectral(made.float(), fine), "pull": coded.pull, "speakers": guessed}
+        found = {
+            "spectra": compute_spectral_loss(made.float(), fine),
+            "pull": coded.pull,
+            "speakers": guessed,
+        }
         cosine = torch.zeros(())
         if "distillation" not in self.without:
-            found["content"], cosine = self.content(coded.said[0], hidden)
+            found["content"], cosine = self.content(coded.outputs[0], hidden)
         loss = sum((_WEIGHTS[name] * each for name, each in found.items()), torch.zeros(()))
-        told_of = {name: each.item() for name, each in found.items()}
-        return loss, told_of | {"right": right.item(), "cosine": cosine.item()}
+        values = {name: each.item() for name, each in found.items()}
+        return loss, values | {"right": right.item(), "cosine": cosine.item()}
 
     def decoding(self, batch: Batch, half: bool = False) -> tuple[Tensor, dict[str, float]]:
         """Return the loss of the decoder alone, on codes without noise.
@@ -97,10 +101,10 @@ class Losses:
             coded = self.codec.books(latents.float())
             books = torch.where(torch.rand(count) < _ALONE, torch.ones(count), self._books(count))
             kept = (torch.arange(BOOKS)[:, None] < books).float()[:, :, None, None]
-            told = (coded.said * kept).sum(dim=0)
+            decoder_input = (coded.outputs * kept).sum(dim=0)
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            made = self.codec.decode(told)
-        loss = spectral(made.float(), fine)
+            made = self.codec.decode(decoder_input)
+        loss = compute_spectral_loss(made.float(), fine)
         return loss, {"spectra": loss.item()}
 
     def _books(self, count: int) -> Tensor:
@@ -117,16 +121,16 @@ class Losses:
         """Sample noise of scale 2 / epsilon, which is 0 in some segments."""
         if "noise" in self.without:
             return None
-        drawn = torch.distributions.Laplace(0.0, 2 / EPSILON).sample((count, latents, DIMENSIONS))
-        return drawn * (torch.rand(count) < _NOISY)[:, None, None]
+        noise = torch.distributions.Laplace(0.0, 2 / EPSILON).sample((count, latents, DIMENSIONS))
+        return noise * (torch.rand(count) < _NOISY)[:, None, None]
 
 
-def spectral(made: Tensor, asked: Tensor) -> Tensor:
+def compute_spectral_loss(made: Tensor, target: Tensor) -> Tensor:
     """Return the mean L1 between log mel spectra, (b, t, bands), over `_SCALES`, in nepers.
 
     Each scale averages the difference over that number of frames and of bands.
     """
-    apart = (made - asked)[:, None]
+    apart = (made - target)[:, None]
     return sum(
         (avg_pool2d(apart, scale, ceil_mode=True).abs().mean() for scale in _SCALES),
         torch.zeros(()),
@@ -200,10 +204,10 @@ class Content(nn.Module):  # type: ignore[misc]
             nn.Linear(channels, len(mean)), nn.ReLU(), nn.Linear(len(mean), len(mean))
         )
 
-    def forward(self, said: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, output: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss (L1 plus logistic loss of the cosine) and the mean cosine."""
         wanted = (hidden - self.mean) / self.deviation
-        told = self.told(said)
-        cosine = nn.functional.cosine_similarity(told, wanted, dim=-1)
-        loss = (told - wanted).abs().mean() - nn.functional.logsigmoid(cosine).mean()
+        predicted = self.told(output)
+        cosine = nn.functional.cosine_similarity(predicted, wanted, dim=-1)
+        loss = (predicted - wanted).abs().mean() - nn.functional.logsigmoid(cosine).mean()
         return loss, cosine.mean()

@@ -1,6 +1,6 @@
 """The codec in torch: an encoder and a decoder of separable convolutions, with codebooks between.
 
-After Tura-Vecino et al. (USC), section 2.1. `monitor.networks.usc` runs the weights of `folded`.
+After Tura-Vecino et al. (USC), section 2.1. `monitor.networks.usc` runs `fold_norms`'s weights.
 Time is the second axis of an image one row high, as in `recipes.phones.network`.
 """
 
@@ -87,7 +87,7 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not type-checked
         return x
 
 
-def folded(network: Codec) -> dict[str, AnyArray]:
+def fold_norms(network: Codec) -> dict[str, AnyArray]:
     """Return the weights for `monitor.networks.usc`, with batch norms folded in.
 
     Returns:

@@ -81,9 +81,9 @@ def prepare(listed: list[Recording], folder: Path) -> Cache:
 def _parts(sound: FloatArray) -> dict[str, FloatArray]:
     """Compute `PARTS` by name, with one row per latent."""
     network = shipped_recogniser()
-    bands = heard(sound)
+    bands = compute_bands(sound)
     without_mean = centred(bands, network.usual)
-    fine = heard(sound, FINE)
+    fine = compute_bands(sound, FINE)
     found = {"bands": bands, "centred": without_mean, "fine": fine}
     latents = len(bands) // 4
     made = {name: each.reshape(latents, PARTS[name]) for name, each in found.items()}
@@ -114,7 +114,7 @@ def hidden(network: PhoneNetwork, bands: FloatArray) -> FloatArray:
     return _through(network.middle, x)
 
 
-def heard(sound: FloatArray, bands: int = BANDS) -> FloatArray:
+def compute_bands(sound: FloatArray, bands: int = BANDS) -> FloatArray:
     """Return log mel bands of whole latents of 40 ms, with silence after: (4 n, bands)."""
     whole = len(sound) // (4 * HOP) * 4 * HOP
     return log_mel(np.pad(sound[:whole], (0, WIDTH - HOP)), bands)
@@ -150,7 +150,7 @@ def recordings(speech: Path, nonnative: Path) -> list[Recording]:
     choosing = {
         (name, who)
         for name, count in _CHOOSE.items()
-        for who in _drawn({each.speaker for each in free if each.corpus == name}, count)
+        for who in _sample_people({each.speaker for each in free if each.corpus == name}, count)
     }
 
     def role(each: Recording) -> str:
@@ -164,7 +164,7 @@ def recordings(speech: Path, nonnative: Path) -> list[Recording]:
     return sorted(found, key=lambda each: (ROLES.index(each.role), each.corpus, each.path))
 
 
-def _drawn(people: set[str], count: int) -> list[str]:
+def _sample_people(people: set[str], count: int) -> list[str]:
     ordered = sorted(people)
     return [ordered[i] for i in np.random.default_rng(_SEED).permutation(len(ordered))[:count]]
 

@@ -25,14 +25,14 @@ class Coded:
     """Quantised latents.
 
     Attributes:
-        said: shape (books, b, n, channels), output of each book.
+        outputs: shape (books, b, n, channels), output of each book.
         alone: shape (b, n, channels), C0's output, with gradients that stop before the encoder.
         numbers: shape (b, n, d), C0's codes as directions.
         codes: shape (books, b, n), indices of codes.
         pull: commitment loss, which moves projections to their codes.
     """
 
-    said: Tensor
+    outputs: Tensor
     alone: Tensor
     numbers: Tensor
     codes: Tensor
@@ -63,18 +63,18 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not type-checked
 
         ``noise``, shape (b, n, d), is Laplace noise of scale ``2 / epsilon``; rows of 0 disable it.
         """
-        said, codes, pull = [], [], latents.new_zeros(())
-        rest, alone, numbers = latents, latents, latents
+        outputs, codes, pull = [], [], latents.new_zeros(())
+        residual, alone, numbers = latents, latents, latents
         for book, (into, out) in enumerate(zip(self.ins, self.outs, strict=True)):
             directions = self.codes[book]
-            projected = normalize(into(rest), dim=-1)
+            projected = normalize(into(residual), dim=-1)
             chosen = (projected.detach() @ directions.T).argmax(dim=-1)
             pull = pull + (projected - directions[chosen]).square().sum(dim=-1).mean()
             if self.training:
                 self._count(book, chosen, projected.detach())
             blurred = projected
             if book == 0 and noise is not None:
-                blurred = self._blurred(projected, noise)
+                blurred = self._add_noise(projected, noise)
                 chosen = (blurred.detach() @ directions.T).argmax(dim=-1)
             code = directions[chosen]
             straight = blurred + (code - blurred).detach()
@@ -82,12 +82,12 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not type-checked
                 numbers = straight
                 kept = normalize(into(latents.detach()), dim=-1)
                 alone = out(kept + (code - kept).detach())
-            said.append(out(straight))
+            outputs.append(out(straight))
             codes.append(chosen)
-            rest = rest - said[-1]
-        return Coded(torch.stack(said), alone, numbers, torch.stack(codes), pull / len(said))
+            residual = residual - outputs[-1]
+        return Coded(torch.stack(outputs), alone, numbers, torch.stack(codes), pull / len(outputs))
 
-    def _blurred(self, projected: Tensor, noise: Tensor) -> Tensor:
+    def _add_noise(self, projected: Tensor, noise: Tensor) -> Tensor:
         """Clip to an L1 norm of C and add noise, in rows with noise."""
         clip = self.clip.clone()  # training changes it in place
         length = projected.abs().sum(dim=-1, keepdim=True)
@@ -109,11 +109,11 @@ class Books(nn.Module):  # type: ignore[misc]  # torch is not type-checked
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def revive(self, latents: Tensor) -> int:
         """Replace hardly used codes by projections of latents; return their number."""
-        rest, count = latents.reshape(-1, latents.shape[-1]), 0
+        residual, count = latents.reshape(-1, latents.shape[-1]), 0
         for book, (into, out) in enumerate(zip(self.ins, self.outs, strict=True)):
-            projected = normalize(into(rest), dim=-1)
+            projected = normalize(into(residual), dim=-1)
             directions = self.codes[book]
-            rest = rest - out(directions[(projected @ directions.T).argmax(dim=-1)])
+            residual = residual - out(directions[(projected @ directions.T).argmax(dim=-1)])
             unused = (self.used[book] < _UNUSED).nonzero().flatten()
             self.sums[book, unused] = projected[torch.randint(len(projected), (len(unused),))]
             self.used[book, unused] = 1.0

@@ -21,7 +21,7 @@ import torch
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray
-from recipes.training import Training, options, trained
+from recipes.training import Training, load_checkpoint, options
 from recipes.usc.batches import Batches
 from recipes.usc.losses import PARTS, Content, Losses, Speakers
 from recipes.usc.network import Codec
@@ -76,7 +76,7 @@ def train(given: argparse.Namespace, every_seconds: float = 30.0) -> list[float]
     parts, begun = losses.parts, given.begin is not None
     more: dict[str, Any] = {"earlier": [], "voices": len(batches.voices)}
     if begun:
-        before = trained(given.begin)
+        before = load_checkpoint(given.begin)
         parts.load_state_dict(before["network"])
         last = {"step": before["step"], "seconds": before["seconds"]}
         more["earlier"] = [*before["earlier"], last]
@@ -89,14 +89,14 @@ def train(given: argparse.Namespace, every_seconds: float = 30.0) -> list[float]
     losses.codec.decoder.train()
 
     def loss_of(step: int, done: float) -> tuple[torch.Tensor, dict[str, float]]:
-        drawn = batches.at(step, given.batch)
+        batch = batches.create_batch(step, given.batch)
         if given.decoder:
-            return losses.decoding(drawn, given.bfloat16)
+            return losses.decoding(batch, given.bfloat16)
         if step % _REVIVED == 0 and done < _STILL:
-            _revive(losses.codec, drawn.bands, drawn.centred)
+            _revive(losses.codec, batch.bands, batch.centred)
         risen = 1.0 if begun else min(1.0, done / _RISE)
         turned = 0.0 if "reversal" in given.without else given.reversal * risen
-        return losses(drawn, turned, given.bfloat16)
+        return losses(batch, turned, given.bfloat16)
 
     return Training(given, setting, parts, optimizer, _RATES, every_seconds, more).run(loss_of)
 
@@ -125,7 +125,7 @@ def load_losses(cache: Cache, out: Path) -> Losses:
     Raises:
         StoreError: the folder has no checkpoint.
     """
-    found = trained(out)
+    found = load_checkpoint(out)
     losses = _beginning(cache, found["voices"], found["setting"]["without"])
     losses.parts.load_state_dict(found["network"])
     losses.parts.eval()

@@ -61,15 +61,15 @@ def people(voices: Path) -> list[Person]:
         if not row["path"].startswith("unlabelled"):
             by_name[row["speaker"]].append(row)
     one = [name for name, rows in by_name.items() if len({row["session"] for row in rows}) == 1]
-    spared = set(sorted(one, key=drawn)[:ONE_CALIBRATES])
+    calibrating = set(sorted(one, key=hash_fraction)[:ONE_CALIBRATES])
     found = []
     for name, rows in sorted(by_name.items()):
         clips: dict[str, list[Path]] = defaultdict(list)
         for row in rows:
             clips[row["session"]].append(voices / row["path"])
-        role = "calibrate" if name in spared else "train"
+        role = "calibrate" if name in calibrating else "train"
         if len(clips) > 1:
-            number, apart = drawn(name), SEVERAL_JUDGE + SEVERAL_CHOOSE
+            number, apart = hash_fraction(name), SEVERAL_JUDGE + SEVERAL_CHOOSE
             role = (
                 "judge" if number < SEVERAL_JUDGE else "choose" if number < apart else "calibrate"
             )
@@ -90,7 +90,7 @@ def _table(voices: Path) -> list[dict[str, str]]:
         raise CorpusError(f"{voices}: no manifest.csv ({error.strerror})") from None
 
 
-def drawn(name: str) -> float:
+def hash_fraction(name: str) -> float:
     """Hash a name to a number from 0 to 1."""
     return int(hashlib.sha256(f"role {name}".encode()).hexdigest()[:8], 16) / 2**32
 

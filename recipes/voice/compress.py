@@ -56,59 +56,59 @@ def compress(
         name for block in range(3)
         for name in (f"{block}.one", *(_REFITTED if block == 1 else ()), f"{block}.two")
     ] + ["widen"]  # fmt: skip
-    goals = _said(TrainableVoice(teacher), names, bands)
+    goals = _compute_layer_outputs(TrainableVoice(teacher), names, bands)
     weights = at_half_rate(teacher)
     for name in names:
-        given = _given(TrainableVoice(weights), name, bands)
+        layer_input = _compute_layer_input(TrainableVoice(weights), name, bands)
         rank = None if name in _REFITTED else widest if name == "widen" else wide
-        left = _fit(weights, name, given, goals.pop(name), rank)
-        print(f"{name}: {100 * left:.1f} % of the variance lost", file=sys.stderr, flush=True)
+        lost = _fit(weights, name, layer_input, goals.pop(name), rank)
+        print(f"{name}: {100 * lost:.1f} % of the variance lost", file=sys.stderr, flush=True)
     return weights
 
 
-def _said(
+def _compute_layer_outputs(
     network: TrainableVoice, names: Iterable[str], bands: Sequence[Tensor]
 ) -> dict[str, Tensor]:
     """Return the output of each layer, shape (n, out), at the rows of the compressed network."""
-    said: dict[str, list[Tensor]] = {name: [] for name in names}
+    outputs: dict[str, list[Tensor]] = {name: [] for name in names}
     dense = network._dense
 
-    def listen(x: Tensor, name: str) -> Tensor:
+    def record(x: Tensor, name: str) -> Tensor:
         y = dense(x, name)
-        if name in said:
-            said[name].append(_rows(y[:, ::2]).half())
+        if name in outputs:
+            outputs[name].append(_rows(y[:, ::2]).half())
         return y
 
-    network._dense = listen  # type: ignore[method-assign]
+    network._dense = record  # type: ignore[method-assign]
     with torch.inference_mode():
         for batch in bands:
             network.frames(batch)
-    return {name: torch.cat(parts) for name, parts in said.items()}
+    return {name: torch.cat(parts) for name, parts in outputs.items()}
 
 
-class _Reached(Exception):  # noqa: N818
+class _LayerReached(Exception):  # noqa: N818
     """Raised at a layer to skip the computation of all later layers."""
 
 
-def _given(network: TrainableVoice, wanted: str, bands: Sequence[Tensor]) -> Tensor:
+def _compute_layer_input(network: TrainableVoice, wanted: str, bands: Sequence[Tensor]) -> Tensor:
     """Return the input of a layer, shape (n, in)."""
-    given: list[Tensor] = []
+    batches: list[Tensor] = []
     dense = network._dense
 
-    def listen(x: Tensor, name: str) -> Tensor:
+    def record(x: Tensor, name: str) -> Tensor:
         if name == wanted:
-            given.append(_rows(x))
-            raise _Reached
+            batches.append(_rows(x))
+            raise _LayerReached
         return dense(x, name)
 
-    network._dense = listen  # type: ignore[method-assign]
+    network._dense = record  # type: ignore[method-assign]
     with torch.inference_mode():
         for batch in bands:
             try:
                 network.frames(batch)
-            except _Reached:
+            except _LayerReached:
                 continue
-    return torch.cat(given)
+    return torch.cat(batches)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -116,28 +116,28 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _fit(
-    weights: dict[str, FloatArray], name: str, given: Tensor, goal: Tensor, rank: int | None
+    weights: dict[str, FloatArray], name: str, layer_input: Tensor, goal: Tensor, rank: int | None
 ) -> float:
     """Replace a layer by factors, or by a matrix, and return the fraction of variance lost."""
-    x, y = given.double(), goal.double()
+    x, y = layer_input.double(), goal.double()
     centre, middle = x.mean(dim=0), y.mean(dim=0)
     x, y = x - centre, y - middle
     square = x.T @ x / len(x)
     square += _RIDGE * square.diagonal().mean() * torch.eye(len(square), dtype=torch.float64)
     matrix = torch.linalg.solve(square, x.T @ y / len(x)).T
-    left = 0.0
+    lost = 0.0
     if rank is None:
         weights[name] = matrix.float().numpy()
     else:
         values, vectors = torch.linalg.eigh(matrix @ square @ matrix.T)
         outer = vectors.flip(1)[:, :rank]
         inner = outer.T @ matrix
-        left = float(1 - values.flip(0)[:rank].sum() / values.sum())
+        lost = float(1 - values.flip(0)[:rank].sum() / values.sum())
         del weights[name]
         weights[f"{name}.out"], weights[f"{name}.in"] = outer.float().numpy(), inner.float().numpy()
         matrix = outer @ inner
     weights[f"{name}.bias"] = (middle - matrix @ centre).float().numpy()
-    return left
+    return lost
 
 
 if __name__ == "__main__":

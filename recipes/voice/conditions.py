@@ -90,14 +90,14 @@ class Conditions:
         return _convolved(sound, self.rooms[int(rng.integers(len(self.rooms)))])[: len(sound)]
 
     def _drawn_noise(self, samples: int, rng: np.random.Generator) -> FloatArray:
-        drawn = rng.random()
-        if drawn < 0.35:  # babble: one voice, or a crowd
+        uniform = rng.random()
+        if uniform < 0.35:  # babble: one voice, or a crowd
             total = np.zeros(samples, np.float32)
             for _ in range(rng.choice([1, 3, 4, 6, 8])):
                 voice = np.roll(self._voices(rng), rng.integers(samples))
                 total += np.resize(voice / np.sqrt(np.mean(voice**2) + _LEAST), samples)
             return total
-        if drawn < 0.75:
+        if uniform < 0.75:
             noise = self.noise[int(rng.integers(len(self.noise)))]
             return np.resize(np.roll(noise, rng.integers(len(noise))), samples)
         spectrum = scipy.fft.rfft(rng.standard_normal(samples, np.float32))
@@ -142,8 +142,8 @@ def _levelled(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Apply a telephone, a codec, or a low-pass filter."""
-    drawn, samples = rng.random(), len(sound)
-    if drawn < 0.65:
+    uniform, samples = rng.random(), len(sound)
+    if uniform < 0.65:
         narrow = soxr.resample(sound, RATE, 8000, quality="LQ")
         narrow = _banded(narrow, 8000, rng.uniform(150, 400), rng.uniform(2900, 3800))
         kind = rng.random()
@@ -154,8 +154,8 @@ def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
         elif kind < 0.8:
             narrow = _coded(narrow, 8000, "WAV", "G721_32")
         return _back(narrow, samples)
-    if drawn < 0.9:
-        return _wide(sound, drawn < 0.8, rng)
+    if uniform < 0.9:
+        return _wide(sound, uniform < 0.8, rng)
     return np.resize(_banded(sound, RATE, 0, rng.uniform(3500, 7500)), samples)
 
 

@@ -18,9 +18,9 @@ import orjson
 from monitor.networks.layers import restored
 from monitor.networks.voice import BANDS, VoiceNetwork
 from monitor.types import AnyArray, FloatArray
-from recipes.shipping import SOURCES, described, int8, packed, ship
+from recipes.shipping import SOURCES, describe_weights, pack_weights, quantise_matrices, ship
 from recipes.stages import stage
-from recipes.training import trained
+from recipes.training import load_checkpoint
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import NAME, SHA256
 from recipes.voice.train import BATCH, WEIGHTS
@@ -46,10 +46,10 @@ def main() -> None:
     clips = Clips(given.cache)
     with np.load(given.begun) as begun, np.load(given.outs[-1] / WEIGHTS) as learnt:
         weights = small(between(dict(begun), dict(learnt)), Windows(clips, given.noise, 0))
-    held = packed(weights)
-    card = _card(held, weights, clips, [trained(out) for out in given.outs])
+    content = pack_weights(weights)
+    card = _card(content, weights, clips, [load_checkpoint(out) for out in given.outs])
     card["results"] = [] if given.rows is None else orjson.loads(given.rows.read_bytes())
-    ship(given.target, held, card)
+    ship(given.target, content, card)
     print(f"{given.target}: {card['bytes']} bytes, sha256 {card['sha256']}")
 
 
@@ -65,22 +65,22 @@ def small(weights: dict[str, FloatArray], windows: Windows) -> dict[str, AnyArra
     """Round matrices to 8 bits, and scale attention to a geometric mean of 1 over windows."""
     halves = {name: each.astype(np.float16 if each.ndim else np.float32)
               for name, each in weights.items()}  # fmt: skip
-    made = int8(halves)
+    made = quantise_matrices(halves)
     network = VoiceNetwork(restored(made))
     sounds = np.stack([windows.clean(clip) for clip in range(min(_LISTENED, len(windows)))])
-    drawn = np.linalg.norm(network.embed(sounds), axis=1)
-    made["attention"] = np.asarray(np.exp(np.log(drawn).mean()), np.float32)
+    norms = np.linalg.norm(network.embed(sounds), axis=1)
+    made["attention"] = np.asarray(np.exp(np.log(norms).mean()), np.float32)
     return made
 
 
 def _card(
-    held: bytes, weights: dict[str, AnyArray], clips: Clips, checkpoints: list[dict[str, Any]]
+    content: bytes, weights: dict[str, AnyArray], clips: Clips, checkpoints: list[dict[str, Any]]
 ) -> dict[str, Any]:
     return {
         "name": "voice",
         "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to vectors whose "
         "length is how much they count",
-        **described(held, restored(weights)),
+        **describe_weights(content, restored(weights)),
         "precision": "int8 with a float16 scale a row, computed in float32",
         "bands": BANDS,
         "embedding": len(weights["embed.bias"]),

@@ -33,12 +33,12 @@ def targets(clips: Clips, noise: Path, ecapa: Path, also: Path | None = None) ->
         ecapa: the folder of the first teacher.
         also: ONNX file of a second teacher, as ``--speaker-model`` takes it.
     """
-    first = _said(clips, noise, "", lambda: _ecapa(ecapa))
+    first = _embed_clips(clips, noise, "", lambda: _load_ecapa(ecapa))
     if also is None:
         return first
     data = network_bytes(also)
     digest = "-" + hashlib.sha256(data).hexdigest()[:16]
-    return joined(first, _said(clips, noise, digest, lambda: Network(data, also.name).embed))
+    return joined(first, _embed_clips(clips, noise, digest, lambda: Network(data, also.name).embed))
 
 
 def joined(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -65,28 +65,28 @@ def joined(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(unit_vectors(turned), np.float32)
 
 
-def _ecapa(folder: Path) -> _Embed:
+def _load_ecapa(folder: Path) -> _Embed:
     network = TrainableVoice(read_teacher(folder))
 
     def embed(windows: FloatArray) -> FloatArray:
         with torch.inference_mode():
-            said = network(torch.from_numpy(bands_of(list(windows)))).numpy()
-            return np.asarray(unit_vectors(said), np.float32)
+            embeddings = network(torch.from_numpy(bands_of(list(windows)))).numpy()
+            return np.asarray(unit_vectors(embeddings), np.float32)
 
     return embed
 
 
-def _said(clips: Clips, noise: Path, name: str, teacher: Callable[[], _Embed]) -> FloatArray:
+def _embed_clips(clips: Clips, noise: Path, name: str, teacher: Callable[[], _Embed]) -> FloatArray:
     """Return a teacher's embeddings, computed once and stored in the cache."""
     path = clips.folder / _TEACHER.format(name)
     if path.exists():
         return np.asarray(np.load(path))
-    windows, embed, said = Windows(clips, noise, 0), teacher(), []
+    windows, embed, batches = Windows(clips, noise, 0), teacher(), []
     for first in range(0, len(clips), _BATCH):
         some = range(first, min(first + _BATCH, len(clips)))
-        said.append(embed(np.stack([windows.clean(clip) for clip in some])))
+        batches.append(embed(np.stack([windows.clean(clip) for clip in some])))
         print(f"\r{some[-1] + 1} of {len(clips)} clips embedded", end="", file=sys.stderr)
-    made = np.concatenate(said)
+    embeddings = np.concatenate(batches)
     with atomic_write(path) as file:
-        np.save(file, made)
-    return made
+        np.save(file, embeddings)
+    return embeddings

@@ -54,9 +54,9 @@ def main() -> None:
         **{path.stem: VoiceNetwork.load(path).embed for path in given.weights},
     }
     for name, trials in _conditions(given.speech, given.voices, given.calls):
-        said = {network: _embedded(trials, embed) for network, embed in networks.items()}
+        embedded = {network: _embedded(trials, embed) for network, embed in networks.items()}
         for seconds, parts in ((3, True), (9, False)):
-            scores = {network: _scores(each, parts) for network, each in said.items()}
+            scores = {network: _scores(each, parts) for network, each in embedded.items()}
             target = scores["ecapa"][1]
             judged = {network: each for network, (each, _) in scores.items()}
             judged["together"] = judged["ecapa"] + judged["also"]
@@ -77,7 +77,7 @@ def _conditions(speech: Path, voices: Path, calls: Path) -> Iterator[tuple[str, 
 
 def _caller(folder: Path) -> tuple[FloatArray, list[FloatArray]]:
     """Return windows of the first line of digits, which is the longest, and of the last two."""
-    longest, _, _, *tests = (_heard(path) for path in sorted(folder.glob("*.wav")))
+    longest, _, _, *tests = (_read_speech(path) for path in sorted(folder.glob("*.wav")))
     return _windows(longest, _TEMPLATE), [_windows(test, _TEST) for test in reversed(tests)]
 
 
@@ -87,7 +87,7 @@ def _microphones(voices: Path) -> Trials:
         sessions = sorted(each.clips.values(), key=lambda paths: -len(paths))
         if each.role == "judge" and sessions[0][0].relative_to(voices).parts[0] != "fr":
             rest = sorted(path for session in sessions[1:] for path in session)
-            template, test = (np.concatenate([*map(_heard, paths)])
+            template, test = (np.concatenate([*map(_read_speech, paths)])
                               for paths in (sorted(sessions[0]), rest))  # fmt: skip
             trials.append((_windows(template, _TEMPLATE), [_windows(test, _TEST)]))
     return trials
@@ -101,16 +101,16 @@ def _readers(speech: Path, change: Callable[[FloatArray], FloatArray]) -> Trials
         by_reader.setdefault(each.speaker, []).append(each.path)
     trials = []
     for _, paths in sorted(by_reader.items()):
-        windows = [_windows(_heard(paths[0], _READ), _TEST)]
+        windows = [_windows(_read_speech(paths[0], _READ), _TEST)]
         for path in paths[1:2]:  # two tests of another chapter
-            spoken = _windows(_heard(path), 8)
+            spoken = _windows(_read_speech(path), 8)
             windows += [spoken[at : at + _TEST] for at in (0, 5) if len(spoken) >= at + _TEST]
         template, *tests = (np.stack([change(each) for each in some]) for some in windows)
         trials.append((template, tests))
     return trials
 
 
-def _heard(path: Path, seconds: float = _SENTENCES) -> FloatArray:
+def _read_speech(path: Path, seconds: float = _SENTENCES) -> FloatArray:
     """Read the first seconds of a recording at 16 kHz, without pauses."""
     sound, rate = soundfile.read(path, dtype="float32")
     if rate != RATE:
@@ -138,18 +138,18 @@ def _embedded(trials: Trials, embed: Embed) -> Trials:
     ]
 
 
-def _scores(said: Trials, parts: bool) -> tuple[FloatArray, IntArray]:
+def _scores(embedded: Trials, parts: bool) -> tuple[FloatArray, IntArray]:
     """Return centred cosines of tests, or of their windows, with templates; and their speakers."""
-    templates = unit_vectors(np.stack([template.mean(axis=0) for template, _ in said]))
+    templates = unit_vectors(np.stack([template.mean(axis=0) for template, _ in embedded]))
     tests = [
         (each, column)
-        for column, (_, tests) in enumerate(said)
+        for column, (_, tests) in enumerate(embedded)
         for test in tests
         for each in (test if parts else [test.mean(axis=0)])
     ]
     centre = templates.mean(axis=0)
-    heard = unit_vectors(np.stack([each for each, _ in tests])) - centre
-    return unit_vectors(heard) @ unit_vectors(templates - centre).T, np.array(
+    test_vectors = unit_vectors(np.stack([each for each, _ in tests])) - centre
+    return unit_vectors(test_vectors) @ unit_vectors(templates - centre).T, np.array(
         [column for _, column in tests]
     )
 

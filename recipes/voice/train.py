@@ -26,10 +26,10 @@ from monitor.files import atomic_write
 from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.types import FloatArray
 from recipes.stages import stage
-from recipes.training import keep, kept, log
+from recipes.training import append_log, find_checkpoint, save_checkpoint
 from recipes.voice.clips import Clips
 from recipes.voice.targets import targets
-from recipes.voice.windows import made_beside
+from recipes.voice.windows import generate_in_parallel
 
 BATCH, CLEAN = 16, 0.3
 _SCALE, _COSINE = 15.0, 10.0
@@ -70,14 +70,16 @@ def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
     anchors, goals = _anchors(clips, teacher), torch.from_numpy(teacher)
     adam = torch.optim.Adam(network.parameters(), lr=given.rate, betas=(0.9, 0.99))
     first, before, began = 0, 0.0, time.monotonic()
-    if (state := kept(given.out, setting)) is not None:
+    if (state := find_checkpoint(given.out, setting)) is not None:
         network.load_state_dict(state["network"])
         adam.load_state_dict(state["adam"])
         mean.load_state_dict(state["mean"])
         first, before = state["step"], state["seconds"]
     losses: list[float] = []
     seed = given.seed + first
-    with closing(made_beside(given.cache, given.noise, seed, BATCH, given.clean)) as batches:
+    with closing(
+        generate_in_parallel(given.cache, given.noise, seed, BATCH, given.clean)
+    ) as batches:
         for step in range(first, given.steps):
             for group in adam.param_groups:
                 group["lr"] = given.rate * _share(step, given.steps)
@@ -97,8 +99,8 @@ def train(clips: Clips, teacher: FloatArray, given: argparse.Namespace) -> None:
                     "mean": mean.state_dict(), "step": step + 1,
                     "seconds": before + time.monotonic() - began,
                 }  # fmt: skip
-                keep(given.out, state)
-                log(given.out, {"step": step + 1, "loss": float(np.mean(losses))})
+                save_checkpoint(given.out, state)
+                append_log(given.out, {"step": step + 1, "loss": float(np.mean(losses))})
                 losses.clear()
     with atomic_write(given.out / WEIGHTS) as file:
         np.savez(file, **mean.plain())  # type: ignore[arg-type]
@@ -112,9 +114,13 @@ def _anchors(clips: Clips, teacher: FloatArray) -> Tensor:
 
 
 def _loss(found: Tensor, goal: Tensor, anchors: Tensor) -> Tensor:
-    said, meant = (torch.log_softmax(_SCALE * each @ anchors.T, dim=1) for each in (found, goal))
+    log_likelihood, log_target = (
+        torch.log_softmax(_SCALE * each @ anchors.T, dim=1) for each in (found, goal)
+    )
     apart = 1 - (found * goal).sum(dim=1).mean()
-    return kl_div(said, meant, log_target=True, reduction="batchmean") + _COSINE * apart
+    return (
+        kl_div(log_likelihood, log_target, log_target=True, reduction="batchmean") + _COSINE * apart
+    )
 
 
 def _share(step: int, steps: int) -> float:

@@ -60,11 +60,11 @@ class Windows:
 
     def view(self, clip: int) -> FloatArray:
         """Return the window of a clip under a random condition, (48000,)."""
-        sound, drawn = self._conditions.view(self.clean(clip), self.rng), self.rng.random()
-        if drawn < _QUIET:
+        sound, uniform = self._conditions.view(self.clean(clip), self.rng), self.rng.random()
+        if uniform < _QUIET:
             steps = 32768 * 10 ** (-self.rng.uniform(20, 45) / 20)
-            sound = np.round(_levelled(sound) * steps) / np.float32(steps)
-        elif drawn < _LOUD:
+            sound = np.round(_normalise_level(sound) * steps) / np.float32(steps)
+        elif uniform < _LOUD:
             level = 10 ** (-self.rng.uniform(6, 16) / 20)
             sound = np.clip(sound * level / np.sqrt(np.mean(sound**2) + 1e-9), -1, 1)
         return np.asarray(sound, np.float32)
@@ -78,8 +78,8 @@ class Windows:
         while True:
             order = self.rng.permutation(len(self._clips))
             for first in range(0, len(order) - size + 1, size):
-                clips, drawn = order[first : first + size], self.rng.random()
-                share = next(share for share, most in _SHORTER if drawn < most)
+                clips, uniform = order[first : first + size], self.rng.random()
+                share = next(share for share, most in _SHORTER if uniform < most)
                 begin = self.rng.integers(WINDOW - round(share * WINDOW) + 1)
                 part = slice(begin, begin + round(share * WINDOW))
                 sounds = [
@@ -91,15 +91,15 @@ class Windows:
 
 def bands_of(sounds: list[FloatArray], part: slice = slice(None)) -> FloatArray:
     """Compute the bands of sounds of equal length, rounded to 16 bits: shape (b, t, 80)."""
-    return np.stack([mel_decibels(_levelled(sound)[part]) for sound in sounds])
+    return np.stack([mel_decibels(_normalise_level(sound)[part]) for sound in sounds])
 
 
-def _levelled(sound: FloatArray) -> FloatArray:
+def _normalise_level(sound: FloatArray) -> FloatArray:
     loudest = np.float32(_PEAK / (float(np.abs(sound).max()) + 1e-9))
     return np.asarray(np.round(sound * loudest * 32767) / 32767, np.float32)
 
 
-def made_beside(
+def generate_in_parallel(
     folder: Path, noise: Path, seed: int, size: int, clean: float
 ) -> Generator[tuple[FloatArray, IntArray], None, None]:
     """Yield batches of `Windows.batches`, which another process prepares in parallel.
@@ -109,7 +109,7 @@ def made_beside(
     """
     queue: Any = multiprocessing.Queue(12)
     arguments = (queue, folder, noise, seed, size, clean)
-    process = multiprocessing.Process(target=_make, args=arguments, daemon=True)
+    process = multiprocessing.Process(target=_fill_queue, args=arguments, daemon=True)
     process.start()
     try:
         while True:
@@ -125,7 +125,7 @@ def made_beside(
         process.join()
 
 
-def _make(queue: Any, folder: Path, noise: Path, seed: int, size: int, clean: float) -> None:
+def _fill_queue(queue: Any, folder: Path, noise: Path, seed: int, size: int, clean: float) -> None:
     os.nice(3)
     for batch in Windows(Clips(folder), noise, seed).batches(size, clean):
         queue.put(batch)

@@ -26,9 +26,17 @@ from monitor.lab.evaluation.verification import NEAREST
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
-from recipes.sounds import babble, called, called_wide, coded, in_room, loudspeaker, noisy
+from recipes.sounds import (
+    apply_amr_wb,
+    apply_telephone_codec,
+    babble,
+    coded,
+    in_room,
+    loudspeaker,
+    noisy,
+)
 from recipes.stages import stage
-from recipes.voice.clips import drawn, people
+from recipes.voice.clips import hash_fraction, people
 from recipes.voice.conditions import telephone
 from recipes.voice.corpus import recordings
 from recipes.voice.teacher import read_teacher
@@ -90,16 +98,21 @@ def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
         if soundfile.info(path).duration > 17 + 12 * at
     ]
 
-    heard_in = conditions(speech)
+    by_condition = conditions(speech)
     found = []
     for first, second in ROWS:
-        enrolled, heard = heard_in[first], heard_in[second]
+        enrolled, tested = by_condition[first], by_condition[second]
         templates = np.stack(
             [_mean(enrolled(sound, 7 * i), embed) for i, sound in enumerate(clean.values())]
         )
-        said = np.stack([_mean(heard(sound, seed), embed) for _, sound, seed in tests])
+        embeddings = np.stack([_mean(tested(sound, seed), embed) for _, sound, seed in tests])
         found.append(
-            row(f"{first} -> {second}", said @ templates.T, np.array([c for c, *_ in tests]), names)
+            row(
+                f"{first} -> {second}",
+                embeddings @ templates.T,
+                np.array([c for c, *_ in tests]),
+                names,
+            )
         )
     return found
 
@@ -120,9 +133,9 @@ def conditions(speech: Path) -> dict[str, Callable[[FloatArray, int], FloatArray
         "babble 10 dB": crowd,
         "Opus 12 kb/s": lambda sound, _seed: coded(sound, "opus", 12),
         "loudspeaker": lambda sound, seed: loudspeaker(sound, seed % 97),
-        "GSM": lambda sound, _seed: called(sound, "gsm"),
-        "AMR 12.2 kb/s": lambda sound, _seed: called(sound, "amr-nb", "-C", "7"),
-        "AMR-WB 12.65 kb/s": lambda sound, _seed: called_wide(sound),
+        "GSM": lambda sound, _seed: apply_telephone_codec(sound, "gsm"),
+        "AMR 12.2 kb/s": lambda sound, _seed: apply_telephone_codec(sound, "amr-nb", "-C", "7"),
+        "AMR-WB 12.65 kb/s": lambda sound, _seed: apply_amr_wb(sound),
         "whisper": whisper,
     }
 
@@ -155,7 +168,9 @@ def _clips(
     for each in people(voices):
         if each.role in roles:
             longest[each.name] = max(map(sorted, each.clips.values()), key=len)
-    names = sorted((name for name in longest if len(longest[name]) > 1), key=drawn)[:CLIPS_OF]
+    names = sorted((name for name in longest if len(longest[name]) > 1), key=hash_fraction)[
+        :CLIPS_OF
+    ]
     first, last = (
         np.stack([_mean(_joined([longest[name][at]], CLIP), embed) for name in names])
         for at in (0, -1)

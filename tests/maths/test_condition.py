@@ -22,16 +22,16 @@ from monitor.maths.condition import (
 )
 from recipes.sounds import (
     RATE,
+    apply_telephone_codec,
     babble,
-    called,
     clipped,
     coded,
     cut,
-    described,
     in_room,
     loudspeaker,
+    measure_clipped_fraction,
+    measure_condition,
     noisy,
-    share_clipped,
     telephone,
     white,
 )
@@ -46,7 +46,7 @@ def voice(shared):
 
 
 def test_a_codec_that_ends_at_6_khz_is_seen_and_is_no_telephone(shared):
-    found = described(cut(shared / MP3))
+    found = measure_condition(cut(shared / MP3))
     assert 5500 < found.bandwidth_hz < 6500  # type: ignore[operator]
     assert not list_mismatches(found, Condition(bandwidth_hz=WIDEST_HZ))
 
@@ -54,7 +54,7 @@ def test_a_codec_that_ends_at_6_khz_is_seen_and_is_no_telephone(shared):
 @pytest.mark.parametrize("speaker", ["0036", "2441", "9643"])
 def test_a_voice_that_falls_steeply_is_no_narrow_line(shared, speaker):
     sound = cut(shared / f"nonnative/{speaker}.opus", start=30.0, seconds=10.0)
-    assert described(sound).bandwidth_hz > 7000.0  # type: ignore[operator]
+    assert measure_condition(sound).bandwidth_hz > 7000.0  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
@@ -62,9 +62,9 @@ def test_a_telephone_is_seen_whatever_the_rate_of_the_file(voice, rate):
     import soxr
 
     narrow = soxr.resample(telephone(voice), 8000, rate)
-    found = described(narrow, rate)
+    found = measure_condition(narrow, rate)
     assert 3300 < found.bandwidth_hz < 4000  # type: ignore[operator]
-    assert list_mismatches(found, described(voice)) == ("bandwidth_hz",)
+    assert list_mismatches(found, measure_condition(voice)) == ("bandwidth_hz",)
 
 
 def test_audio_of_a_telephone_is_narrow_however_it_was_resampled():
@@ -77,14 +77,14 @@ def test_audio_of_a_telephone_is_narrow_however_it_was_resampled():
 def test_a_mobile_call_is_noticed(voice, codec, options):
     if shutil.which("sox") is None:
         pytest.skip("needs SoX")
-    heard = called(voice, codec, *options)
-    assert list_mismatches(described(heard), described(voice)) == ("bandwidth_hz",)
+    heard = apply_telephone_codec(voice, codec, *options)
+    assert list_mismatches(measure_condition(heard), measure_condition(voice)) == ("bandwidth_hz",)
     assert abs(len(heard) - len(voice)) <= 320
 
 
 def test_a_loudspeaker_adds_the_echo_of_its_room(voice):
-    found = described(loudspeaker(voice, 1))
-    assert list_mismatches(found, described(voice)) == ("reverberation_seconds",)
+    found = measure_condition(loudspeaker(voice, 1))
+    assert list_mismatches(found, measure_condition(voice)) == ("reverberation_seconds",)
     assert 0.3 < found.reverberation_seconds < 0.5  # type: ignore[operator]
 
 
@@ -92,30 +92,30 @@ def test_a_loudspeaker_adds_the_echo_of_its_room(voice):
 @pytest.mark.parametrize("kind", ["white", "babble"])
 def test_noise_is_measured_within_6_decibels(voice, shared, snr, kind):
     noise = white(voice.size, 1) if kind == "white" else babble(shared / "speech", voice.size, 1)
-    found = described(noisy(voice, snr, noise))
+    found = measure_condition(noisy(voice, snr, noise))
     assert abs(found.snr_db - snr) < 6
     if snr <= 15:
-        assert "snr_db" in list_mismatches(found, described(voice))
+        assert "snr_db" in list_mismatches(found, measure_condition(voice))
     assert ("snr_db" in list_poor_figures(found)) == (snr == 0)
 
 
 @pytest.mark.parametrize(("rt60", "metres"), [(0.3, 1.0), (0.6, 4.0), (0.9, 1.5)])
 def test_reverberation_is_measured_within_half(voice, rt60, metres):
-    found = described(in_room(voice, rt60, metres, 3))
+    found = measure_condition(in_room(voice, rt60, metres, 3))
     assert abs(np.log(found.reverberation_seconds / rt60)) < np.log(1.5)
-    far = "reverberation_seconds" in list_mismatches(found, described(voice))
+    far = "reverberation_seconds" in list_mismatches(found, measure_condition(voice))
     assert far == (rt60 > 0.4)
 
 
 @pytest.mark.parametrize("decibels", [6, 12, 18, 24])
 @pytest.mark.parametrize("gain", [1.0, 0.37])
 def test_flat_tops_are_counted_wherever_they_lie(voice, decibels, gain):
-    found = described(gain * clipped(voice, decibels))
-    share = share_clipped(voice, decibels)
+    found = measure_condition(gain * clipped(voice, decibels))
+    share = measure_clipped_fraction(voice, decibels)
     assert found.clipping == pytest.approx(share, rel=0.3, abs=0.001)
     if share > 0.007:
         assert "clipping" in list_poor_figures(found)
-        assert "clipping" in list_mismatches(found, described(voice))
+        assert "clipping" in list_mismatches(found, measure_condition(voice))
 
 
 def without(sound, share, size, seed=0):
@@ -127,7 +127,7 @@ def without(sound, share, size, seed=0):
 
 @pytest.mark.parametrize("size", [160, 320, 960])
 def test_lost_packets_are_counted_between_samples_of_speech(voice, size):
-    sounds = (described(without(voice, share, size)) for share in (0, 0.02, 0.06, 0.2))
+    sounds = (measure_condition(without(voice, share, size)) for share in (0, 0.02, 0.06, 0.2))
     found = [sound.lost for sound in sounds if sound.lost is not None]
     assert found == sorted(found)
     assert found[0] == 0
@@ -138,7 +138,7 @@ def test_lost_packets_are_counted_between_samples_of_speech(voice, size):
     both = np.stack((stereo, stereo), axis=2)
     assert (
         condition_of(describe_seconds(both, stereo, RATE).sum(axis=0)).lost
-        == described(stereo.ravel()).lost
+        == measure_condition(stereo.ravel()).lost
     )
 
 
@@ -164,11 +164,11 @@ def test_a_gate_in_pauses_and_silences_lose_nothing(voice, threshold):
     cut_out = sound.copy()
     cut_out.reshape(-1, RATE)[:, 4000:10000] = 0  # longer than packets that a call survives
     for heard in (gated, cut_out):
-        assert described(heard).lost == 0
+        assert measure_condition(heard).lost == 0
 
 
 def test_a_wide_band_dry_reader_at_any_gain(voice):
-    loud, soft = described(voice), described(voice / 10)
+    loud, soft = measure_condition(voice), measure_condition(voice / 10)
     assert loud.bandwidth_hz == soft.bandwidth_hz == WIDEST_HZ
     assert loud.snr_db > 25  # type: ignore[operator]
     assert loud.reverberation_seconds < 0.25  # type: ignore[operator]
@@ -176,20 +176,20 @@ def test_a_wide_band_dry_reader_at_any_gain(voice):
     assert loud.level_db - soft.level_db == pytest.approx(20, abs=0.2)  # type: ignore[operator]
     assert soft.snr_db == pytest.approx(loud.snr_db, abs=1)
     assert not list_mismatches(loud, soft)
-    assert described(telephone(voice), 8000).clipping == 0
-    assert described(coded(voice, "opus", 12)).clipping == 0
+    assert measure_condition(telephone(voice), 8000).clipping == 0
+    assert measure_condition(coded(voice, "opus", 12)).clipping == 0
     assert loud.lost == 0
 
 
 def test_too_little_silence_and_noise_alone_are_unknown(voice):
     for nothing in (voice[: RATE // 2], np.zeros(30 * RATE), 0.1 * white(30 * RATE, 0)):
-        assert described(nothing) == Condition()
+        assert measure_condition(nothing) == Condition()
     assert condition_of(np.zeros(ROW, int)) == Condition()
 
 
 def test_the_band_is_known_before_anything_else(voice):
     for heard, rate, narrow in ((voice, RATE, False), (telephone(voice), 8000, True)):
-        begun = described(heard[: 3 * rate], rate)
+        begun = measure_condition(heard[: 3 * rate], rate)
         assert begun.bandwidth_hz is not None
         assert begun == Condition(begun.bandwidth_hz)
         assert (begun.bandwidth_hz < 4000) == narrow

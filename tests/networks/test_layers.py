@@ -32,7 +32,7 @@ from monitor.networks.phones import PhoneNetwork, UnitNetwork, shipped_recognise
 from monitor.networks.usc import UscNetwork
 from monitor.networks.voice import VoiceNetwork
 from monitor.types import AnyArray, FloatArray, IntArray
-from recipes.shipping import int8
+from recipes.shipping import quantise_matrices
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 
@@ -101,7 +101,7 @@ def kept(path: Path, weights: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_every_weight_comes_back_to_half_a_step_of_its_row(tmp_path_factory, kernel):
     path = tmp_path_factory.mktemp("weights") / "made.npz"
-    made = int8({"up": kernel, "up.bias": kernel[0].ravel()})
+    made = quantise_matrices({"up": kernel, "up.bias": kernel[0].ravel()})
     assert made["up"].dtype == np.int8
     found = kept(path, made)
     assert found.keys() == {"up", "up.bias"}

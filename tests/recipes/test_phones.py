@@ -18,10 +18,10 @@ from recipes.phones.batches import Batches
 from recipes.phones.corpus import recordings
 from recipes.phones.evaluate import RESULTS, USE, best_path, measure, posteriors, table, trigram
 from recipes.phones.export import export, export_units
-from recipes.phones.network import folded, layer
+from recipes.phones.network import fold_norms, layer
 from recipes.phones.prepare import Cache, Spoken, Utterance, write
 from recipes.phones.train import arguments, load_recogniser, train
-from recipes.phones.units import coded, hidden
+from recipes.phones.units import assign_codes, compute_hidden
 from recipes.voice.corpus import Recording
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_a_killed_training_goes_on_as_if_it_had_not_been(prepared, tmp_path, mon
     with pytest.raises(StoreError, match="no checkpoint"):
         load_recogniser(tmp_path)
     whole = trains(prepared, tmp_path / "a", 4)
-    batches = Batches.at
+    batches = Batches.create_batch
 
     def killed(self: Batches, step: int, seconds: float) -> object:
         if step == 2:
@@ -101,7 +101,7 @@ def test_a_killed_training_goes_on_as_if_it_had_not_been(prepared, tmp_path, mon
         return batches(self, step, seconds)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Batches, "at", killed)
+        patch.setattr(Batches, "create_batch", killed)
         with pytest.raises(KeyboardInterrupt):
             trains(prepared, tmp_path / "b", 4, every=0)
     rest = trains(prepared, tmp_path / "b", 4)
@@ -132,11 +132,11 @@ def test_units_in_numpy_are_the_codes_of_the_layer_in_torch(prepared, trained, t
     units = np.concatenate([stream.push(sound), stream.flush()])
     with np.load(tmp_path / "units.npz") as held:
         codes = held["codebook"].astype(np.float32)
-    rows = hidden(network, sound)["early.0"]
-    assert np.mean(coded(rows, codes)[: len(units)] == units) > 0.9
+    rows = compute_hidden(network, sound)["early.0"]
+    assert np.mean(assign_codes(rows, codes)[: len(units)] == units) > 0.9
     exact = UnitNetwork(layer(network) | {"codebook": codes}).stream()
     units = np.concatenate([exact.push(sound), exact.flush()])
-    assert np.mean(coded(rows, codes)[: len(units)] == units) > 0.98
+    assert np.mean(assign_codes(rows, codes)[: len(units)] == units) > 0.98
     with pytest.raises(StoreError, match="--layout units"):
         export_units(spoken, trained[0], tmp_path / "units.npz")
 
@@ -165,7 +165,9 @@ def test_it_learns_and_what_was_exported_runs_in_numpy_and_tells_what_it_is(
     sound, expected = spoken.sound(spoken.utterances[index]), posteriors(spoken, network, index)
     found = heard_by(shipped, sound)
     assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.9  # int8
-    exact = PhoneNetwork(folded(network) | {"trigram": trigram(spoken), "trigram.use": np.ones(2)})
+    exact = PhoneNetwork(
+        fold_norms(network) | {"trigram": trigram(spoken), "trigram.use": np.ones(2)}
+    )
     np.testing.assert_allclose(heard_by(exact, sound), expected, atol=1e-3)
     layout = network.layout
     ahead = sum(

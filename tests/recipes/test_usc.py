@@ -14,12 +14,12 @@ import torch
 from monitor.errors import StoreError
 from monitor.networks.layers import RATE
 from monitor.networks.usc import UscNetwork
-from recipes.training import trained
+from recipes.training import load_checkpoint
 from recipes.usc.evaluate import measure
 from recipes.usc.export import export
 from recipes.usc.losses import PARTS
-from recipes.usc.network import BOOKS, folded
-from recipes.usc.prepare import Cache, centred, heard, prepare, recordings
+from recipes.usc.network import BOOKS, fold_norms
+from recipes.usc.prepare import Cache, centred, compute_bands, prepare, recordings
 from recipes.usc.train import arguments, load_losses, train
 from recipes.voice.corpus import Recording
 from tests.sounds import synthetic
@@ -116,14 +116,14 @@ def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
     )
     assert np.mean(first[-3:]) < 0.9 * first[0]
     assert second[0] < 0.95 * first[0]
-    assert [each["step"] for each in trained(tmp_path / "b")["earlier"]] == [12]
+    assert [each["step"] for each in load_checkpoint(tmp_path / "b")["earlier"]] == [12]
 
 
 def test_numpy_says_what_torch_says(cache, trained_folder):
     codec = load_losses(cache, trained_folder).codec
-    network = UscNetwork(folded(codec))
+    network = UscNetwork(fold_norms(codec))
     sound = synthetic(3.0)
-    bands = heard(sound)
+    bands = compute_bands(sound)
     with torch.inference_mode():
         latents = codec.encode(
             *(
@@ -132,7 +132,7 @@ def test_numpy_says_what_torch_says(cache, trained_folder):
             )
         )
         coded = codec.books(latents)
-        said = codec.decode(coded.said.sum(dim=0))[0].numpy()
+        said = codec.decode(coded.outputs.sum(dim=0))[0].numpy()
     stream = network.encoder.stream()
     mine = np.concatenate([stream.push(sound), stream.flush()])
     inside = slice(0, len(mine) - 20)  # the end is not silence in both

@@ -213,7 +213,7 @@ def test_teachers_are_judged_by_whole_tests_and_by_their_windows():
 def test_pauses_are_no_speech_and_a_short_test_is_repeated(tmp_path):
     tone = sung(2, 1)
     soundfile.write(tmp_path / "call.wav", np.concatenate([tone[::2], np.zeros(16000)]), 8000)
-    heard = teachers._heard(tmp_path / "call.wav")
+    heard = teachers._read_speech(tmp_path / "call.wav")
     assert len(heard) == pytest.approx(len(tone), abs=3200)
     assert teachers._windows(heard, 4).shape == (1, 48000)
     assert teachers._windows(heard[:8000], 4).shape == (0, 48000)
@@ -244,7 +244,7 @@ def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, mon
         monkeypatch.setattr(train, "_EVERY", 10)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "log", stop)
+    monkeypatch.setattr(train, "append_log", stop)
     with pytest.raises(KeyboardInterrupt):
         train.train(clips, teacher, first)
     assert not (first.out / train.WEIGHTS).exists()
