@@ -75,7 +75,8 @@ def relay(
             sound = talks[name] if voice == "one" else alternate(previous, talks[name])
             sound = np.asarray(soxr.resample(sound, RATE, rate))
             began = time.process_time()
-            figures = measure_gate(monitor, sound, step, rate, limit=max(budgets))
+            path = RelayPath(CLEAR, [monitor.fresh(step_seconds=step)])
+            figures = measure_gate(path, sound, step, rate, limit=max(budgets))
             processor_seconds += time.process_time() - began
             seconds_processed += len(figures) * step
             for budget in budgets:
@@ -149,15 +150,15 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def measure_gate(
-    monitor: Monitor,
+    path: RelayPath,
     sound: FloatArray,
     step_seconds: float,
     rate: int = RATE,
     *,
     limit: float = np.inf,
 ) -> list[float]:
-    """Return a gate's bits after each step, until they exceed ``most``; the gate never mutes."""
-    gate = Gate(1e6, [RelayPath(CLEAR, [monitor.fresh(step_seconds=step_seconds)])], step_seconds)
+    """Return a gate's bits after each step, until they exceed ``limit``; the gate never mutes."""
+    gate = Gate(1e6, [path], step_seconds)
     size, figures = round(step_seconds * rate), []
     for start in range(0, len(sound) - size + 1, size):
         gate.take(Block(np.asarray(sound[start : start + size], np.float32), rate))
@@ -250,10 +251,8 @@ def relay_cost(
         paths = RelayPath(CLEAR, [fresh()]), RelayPath(then, [fresh()], [fresh()], protect)
         costs = []
         for path in paths:
-            gate, size = Gate(np.inf, [path], step), round(step * RATE)
             began = time.process_time()
-            for at in range(0, len(sound) - size + 1, size):
-                gate.take(Block(np.asarray(sound[at : at + size], np.float32), RATE))
+            measure_gate(path, sound, step)
             costs.append((time.process_time() - began) * RATE / len(sound))
         clear, protected = (f"{seconds:.2f} s" for seconds in costs)
         page.note(f"{name}: {clear} of processor time per second of sound; with {then} {protected}")

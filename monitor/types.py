@@ -227,6 +227,17 @@ def round_to_16_bits(samples: FloatArray) -> IntArray:
     return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), "<i2")
 
 
+def find_runs(marked: BoolArray) -> list[tuple[int, int]]:
+    """List the runs of true values, shape (n,), as (begin, end).
+
+    Example:
+        >>> find_runs(np.array([True, True, False, True]))
+        [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(marked, prepend=False, append=False)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
 def list_runs(slots: int) -> list[tuple[int, int]]:
     """List all runs of two or more adjacent slots as (begin, end), sorted by begin."""
     return [run for run in combinations(range(slots + 1), 2) if run[1] - run[0] > 1]

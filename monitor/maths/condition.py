@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from monitor.maths.statistics import median
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray, IntArray, find_runs
 
 WIDEST_HZ = 8000.0  # no feature uses more, so a wider band makes no difference
 
@@ -121,15 +121,15 @@ def hide_second(columns: FloatArray, mono: FloatArray, rate: int) -> tuple[Float
     """Replace the sound of an unfinished second without changing its `describe_seconds`.
 
     The samples of each column, (n, channels), are sorted, and those far from the extremes averaged,
-    except runs of zeros and the samples beside them.
-    Frames of 20 ms of ``mono``, (n,), are replaced by the power in their bands, scaled beyond all
-    samples. Only the samples of the last, incomplete frame remain.
+    except runs of zeros and the samples beside them. Frames of 20 ms of ``mono``, (n,), are
+    replaced by the power in their bands, scaled beyond all samples. Only the samples of the last,
+    incomplete frame remain.
     """
     window, edges, _ = _analysis(rate)
     columns, mono = columns.copy(), np.array(mono, np.float32)
     for column in columns.T:
         moves = np.ones(column.size, bool)
-        for begin, end in zip(*_find_zeros(column, rate), strict=True):
+        for begin, end in _find_zeros(column, rate):
             moves[max(begin - 1, 0) : end + 1] = False
         column[moves] = np.sort(column[moves])
         middle = column.mean()
@@ -201,21 +201,21 @@ def _lost_samples(columns: FloatArray) -> IntArray:
     lost = np.zeros((count, 1), np.intp)
     for second, channel in np.argwhere((columns == 0).sum(axis=1) >= _SHORTEST_LOSS * rate):
         samples = columns[second, :, channel]
-        begins, ends = _find_zeros(samples, rate)
-        inside = (begins > 0) & (ends < rate) & (ends - begins <= _LONGEST_LOSS * rate)
-        begins, ends = begins[inside], ends[inside]
         cut = _CUT * np.abs(samples).max()
-        loud = (np.abs(samples[begins - 1]) >= cut) & (np.abs(samples[ends]) >= cut)
-        lost[second] += (ends - begins)[loud].sum()
+        lost[second] += sum(
+            end - begin
+            for begin, end in _find_zeros(samples, rate)
+            if begin > 0
+            and end < rate
+            and end - begin <= _LONGEST_LOSS * rate
+            and min(abs(samples[begin - 1]), abs(samples[end])) >= cut
+        )
     return lost
 
 
-def _find_zeros(samples: FloatArray, rate: int) -> tuple[IntArray, IntArray]:
-    """Find the first samples, and the ends, of runs of zeros as long as a loss."""
-    edges = np.flatnonzero(np.diff(samples == 0, prepend=False, append=False))
-    begins, ends = edges[::2], edges[1::2]
-    is_long = ends - begins >= _SHORTEST_LOSS * rate
-    return begins[is_long], ends[is_long]
+def _find_zeros(samples: FloatArray, rate: int) -> list[tuple[int, int]]:
+    """Find runs of zeros, (begin, end), that are long enough for a loss."""
+    return [run for run in find_runs(samples == 0) if run[1] - run[0] >= _SHORTEST_LOSS * rate]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import irfft, rfft
 
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, find_runs
 
 NAME = "waveform"
 """Name of the track from `monitor.features.waveform`."""
@@ -221,9 +221,8 @@ def _find_peaks(values: FloatArray, least: float) -> IntArray:
 
 def _runs(marked: BoolArray) -> list[tuple[int, int]]:
     """Return runs (begin, end) of marked ticks, joined over short gaps."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], marked, [False]))))
     runs: list[tuple[int, int]] = []
-    for begin, last in edges.reshape(-1, 2).tolist():
+    for begin, last in find_runs(marked):
         if runs and begin - runs[-1][1] <= _GAP_TICKS:
             runs[-1] = runs[-1][0], last
         else:

@@ -44,7 +44,7 @@ from monitor.plots.recording import make_people_painter
 from monitor.plots.sheet import BOX, HATCH, WIDTH, Frame, Sheet, Spot
 from monitor.plots.wording import caption, heading, in_bits, lasted, meaning, summary
 from monitor.safe_text import short_name
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import BoolArray, FloatArray, IntArray, find_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -200,8 +200,7 @@ class _Curves(Sheet):
     def draw_doubt(self, has_speech: BoolArray) -> None:
         """Shade the readings that may contain several voices."""
         doubtful = self.run.doubtful[has_speech]
-        edges = np.flatnonzero(np.diff(doubtful.astype(int), prepend=0, append=0))
-        for first, end in zip(edges[::2], edges[1::2], strict=True):
+        for first, end in find_runs(doubtful):
             low, high = float(self.x[max(first - 1, 0)]), float(self.x[end - 1])
             self.axes.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0)
 

@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from monitor.types import TICKS_PER_SECOND, BoolArray
+from monitor.types import TICKS_PER_SECOND, BoolArray, find_runs
 
 _PAUSE_TICKS = 20
 """Minimum pause for a cut."""
@@ -59,9 +59,7 @@ def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
 
 def _pauses(speech: BoolArray, minimum: int) -> list[tuple[int, int]]:
     """Return runs without speech within the recording, of at least this many ticks."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], speech, [True]]).astype(int)))
-    runs = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    return [(a, b) for a, b in runs if a > 0 and b < len(speech) and b - a >= minimum]
+    return [(a, b) for a, b in find_runs(~speech) if a > 0 and b < len(speech) and b - a >= minimum]
 
 
 def _divide(

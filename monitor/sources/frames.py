@@ -10,7 +10,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from monitor.types import (
     Gap,
     Starts,
     Track,
+    find_runs,
 )
 
 SCHEMA = 1
@@ -162,8 +162,7 @@ class PrecomputedFrames:
         if keep.all():
             return
         spec = self.features[name]
-        edges = np.flatnonzero(np.diff(keep, prepend=True, append=True))
-        for begin, end in list(pairwise(edges.tolist()))[::2]:
+        for begin, end in find_runs(~keep):
             detail = f"{name}: {end - begin} frames dropped"
             lost = (end - begin) * spec.frame_seconds
             if track.spans is not None:
